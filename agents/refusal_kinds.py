@@ -15,7 +15,7 @@ class Refusal(Exception):
 
 
 class InternalError(Refusal):
-    """The worker failed on one event; the batch was rolled back, and the event may be tried
+    """The worker failed on one event; the group was rolled back, and the event may be tried
     again."""
 
     reason = Reason.INTERNAL_ERROR

@@ -16,6 +16,8 @@ from msgspec import Struct
 from router_state.errors import RouterStateError
 from router_state.record import RequestRecord
 
+Changed = dict[str, RequestRecord | None]
+"""Records that changed, by request_id; None: the request is forgotten."""
 MOST_SIZE = 1e300
 """Largest number of an alert: a quotient by a tiny budget has to be finite on the wire."""
 CONFIG = "\x1fconfig"
@@ -104,19 +106,19 @@ class Changes(Struct):
     Attributes:
         outcome: outcome of the last event; a `DUPLICATE` has changed nothing.
         decision: record of the request, whether it was decided now or before.
+        records: records that changed, by request_id; None: the request is forgotten.
         refusal: why the event was refused.
         alerts: alerts that were raised, in order.
         pieces: names of the pieces to be written anew, see `state_pieces.pack_piece`; the head
             among them where anything changed.
-        records: records that changed, by request_id; None: the request is forgotten.
     """
 
     outcome: Outcome = Outcome.APPLIED
     decision: RequestRecord | None = None
+    records: Changed = {}
     refusal: RouterStateError | None = None
     alerts: list[Alert] = []
     pieces: set[str] = set()
-    records: dict[str, RequestRecord | None] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to write."""
@@ -128,18 +130,25 @@ class Changes(Struct):
             raise self.refusal
         return self
 
-    def collect(self, journal: Journal) -> Changes:
-        """Move what a journal has noted into these changes, and return them."""
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+    @classmethod
+    def collected(
+        cls,
+        journal: Journal,
+        outcome: Outcome = Outcome.APPLIED,
+        decision: RequestRecord | None = None,
+        records: Changed | None = None,
+        refusal: RouterStateError | None = None,
+    ) -> Changes:
+        """Return the changes of an event, with what the journal has noted since the one before."""
+        alerts = journal.take_alerts() if journal.alerts else []
         pieces = journal.pieces
-        if pieces or self.records:
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+        if pieces or records:
             pieces.add(HEAD)
-            # A copy: owners hold on to the journal's set.
-            self.pieces = pieces.copy()
-            pieces.clear()
-        if journal.alerts:
-            self.alerts = journal.take_alerts()
-        return self
+        # A copy: owners hold on to the journal's set.
+        changed = pieces.copy()
+        pieces.clear()
+        return cls(outcome, decision, records or {}, refusal, alerts, changed)
 
     def add(self, later: Changes) -> None:
         """Add the changes of a later event of the same router."""

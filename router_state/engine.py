@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from router_state import feedback, planned
-from router_state.changes import APPLIED, DUPLICATE, HEAD, Changes, Outcome
+from router_state.changes import APPLIED, DUPLICATE, HEAD, Changed, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
 from router_state.errors import RouterStateError
@@ -25,11 +25,15 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records
+from router_state.record import Records, RequestRecord, remembered
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
 from router_state.totals import checked_cost
+
+Applied = tuple[Outcome, RequestRecord | None, Changed | None]
+"""Outcome, decision and changed records of an event, see `Changes`."""
+UNCHANGED: Applied = DUPLICATE, None, None
 
 
 class Engine:
@@ -75,87 +79,97 @@ class Engine:
         A refusal is part of the changes, with its reason (`errors`). A refused event may have
         changed something: the state notes that a cap was reached. Any exception is a defect.
         """
+        refusal = None
         try:
-            changes = _APPLY.get(type(event), _of_capability)(self, event, now)
+            outcome, decision, records = _APPLY.get(type(event), _of_capability)(self, event, now)
         # A refusal is data like a decision: its changes, such as a cap that was noted, are written
         # with it.
         except RouterStateError as error:
-            changes = Changes(Outcome.REFUSED, refusal=error)
-        return changes.collect(self.state.journal)
+            outcome, decision, records, refusal = Outcome.REFUSED, None, None, error
+        return Changes.collected(self.state.journal, outcome, decision, records, refusal)
 
     def started(self) -> Changes:
         """Return everything there is to write of a router that was just started."""
-        return Changes().collect(self.state.journal)
+        return Changes.collected(self.state.journal)
 
 
-def _asked(engine: Engine, event: Asked, now: float) -> Changes:
-    record = engine.records.get(event.request_id)
+def _asked(engine: Engine, event: Asked, now: float) -> Applied:
+    request_id, records = event.request_id, engine.records
+    record = records.get(request_id)
     if record is not None:
-        return Changes(DUPLICATE, record)
+        return DUPLICATE, record, None
     record = decide(engine.state, event, now)
     engine.state.since.decided(record.seq)
-    engine.records[event.request_id] = record
-    return Changes(APPLIED, record, records={event.request_id: record})
+    records[request_id] = record
+    return APPLIED, record, {request_id: record}
 
 
-def _charged(engine: Engine, event: Charged, now: float) -> Changes:
-    outcome = planned.settle(engine.state, engine.records, event)
+def _charged(engine: Engine, event: Charged, now: float) -> Applied:
+    record = remembered(engine.records, event.request_id)
+    settle = feedback.settle if record.plan is None and event.attempt == 0 else planned.settle
+    outcome = settle(engine.state, record, event)
     if outcome is DUPLICATE:
-        return Changes(outcome)
+        return UNCHANGED
     engine.state.since.billed(event.offset, waited=event.waited)
-    return Changes(outcome, records={event.request_id: engine.records[event.request_id]})
+    engine.records[event.request_id] = record
+    return outcome, None, {event.request_id: record}
 
 
-def _judged(engine: Engine, event: Judged, now: float) -> Changes:
+def _judged(engine: Engine, event: Judged, now: float) -> Applied:
     outcome, changed = feedback.judge(engine.state, engine.records, event)
-    if outcome is not DUPLICATE:
-        engine.state.since.rewarded(event.offset, waited=event.waited)
-    return Changes(outcome, records=changed)
-
-
-def _verified(engine: Engine, event: Verified, now: float) -> Changes:
-    outcome = planned.verify(engine.state, engine.records, event)
     if outcome is DUPLICATE:
-        return Changes(outcome)
+        return UNCHANGED
     engine.state.since.rewarded(event.offset, waited=event.waited)
-    return Changes(outcome, records={event.request_id: engine.records[event.request_id]})
+    for request_id, record in changed.items():
+        engine.records[request_id] = record
+    return outcome, None, {**changed}
 
 
-def _orphaned(engine: Engine, event: Orphaned, now: float) -> Changes:
+def _verified(engine: Engine, event: Verified, now: float) -> Applied:
+    record = remembered(engine.records, event.request_id)
+    outcome = planned.verify(engine.state, record, event)
+    if outcome is DUPLICATE:
+        return UNCHANGED
+    engine.state.since.rewarded(event.offset, waited=event.waited)
+    engine.records[event.request_id] = record
+    return outcome, None, {event.request_id: record}
+
+
+def _orphaned(engine: Engine, event: Orphaned, now: float) -> Applied:
     engine.state.unmatched_cost_usd += checked_cost(event.cost_usd)
     engine.state.journal.pieces.add(HEAD)
-    return Changes()
+    return APPLIED, None, None
 
 
-def _redeclared(engine: Engine, event: Redeclared, now: float) -> Changes:
+def _redeclared(engine: Engine, event: Redeclared, now: float) -> Applied:
     redeclaring.declare(engine.state, event.config, now=now)
     engine.state.since.declared(event.config.offset, now=now)
-    return Changes()
+    return APPLIED, None, None
 
 
-def _of_capability(engine: Engine, event: OfCapability, now: float) -> Changes:
+def _of_capability(engine: Engine, event: OfCapability, now: float) -> Applied:
     since = engine.state.since
     new = any(one.applied(event, since, now=now) for one in engine.state.capabilities)
-    return Changes(APPLIED if new else DUPLICATE)
+    return (APPLIED, None, None) if new else UNCHANGED
 
 
-def _waited(engine: Engine, event: Waited, now: float) -> Changes:
+def _waited(engine: Engine, event: Waited, now: float) -> Applied:
     expired = sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
-    return Changes(records={**expired})
+    return APPLIED, None, {**expired}
 
 
-def _aged(engine: Engine, event: Aged, now: float) -> Changes:
+def _aged(engine: Engine, event: Aged, now: float) -> Applied:
     gone = sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
     redeclaring.drop_retired(engine.state, before=event.before)
-    return Changes(records=dict.fromkeys(gone))
+    return APPLIED, None, dict.fromkeys(gone)
 
 
-def _crowded(engine: Engine, event: Crowded, now: float) -> Changes:
+def _crowded(engine: Engine, event: Crowded, now: float) -> Applied:
     gone = sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit)
-    return Changes(records=dict.fromkeys(gone))
+    return APPLIED, None, dict.fromkeys(gone)
 
 
-_APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
+_APPLY: dict[type, Callable[[Engine, Any, float], Applied]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,

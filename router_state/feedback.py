@@ -12,52 +12,49 @@ from router_state.errors import (
     AttemptBeyondPlan,
     ContextLost,
     CostOutOfRange,
-    UnknownRequest,
     UnpricedModel,
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import Arm, check, exp_of, list_price_of
-from router_state.plan import Taught
-from router_state.policies.learning import NOT_LEARNED
-from router_state.record import Label, Records, RequestRecord, Settlement, Weighed
+from router_state.record import Label, Records, RequestRecord, Settlement, Weighed, remembered
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
 
-Changed = dict[str, RequestRecord | None]
-"""Requests that changed, see `Changes.records`."""
+Changed = dict[str, RequestRecord]
+"""Records that changed, by request_id."""
 
 
-def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
+def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
     """Book the bill of a request; a later revision replaces what was charged so far.
 
     Raises:
-        UnknownRequest: no decision carries this request_id.
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    record = remembered(records, event.request_id)
-    before, said = record.bill, event.cost_usd
+    before, said, call = record.bill, event.cost_usd, record.call
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     first, unanswered = before is None, event.status in UNANSWERED
+    answered = not first and record.is_answered
+    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
     billing = Billing(
         event,
         record,
-        context_of(state, record, event.x),
-        event.model or record.called,
+        context_of(state, event.x) if record.x is None else record.x,
+        event.model or record.answered_by or record.model,
         cost_usd,
-        record.expected_cost_usd if before is None else before.cost_usd,
+        charged_usd,
         first,
-        not first and record.is_answered,
+        answered,
         unanswered,
         state.seq,
         state.latest,
     )
-    if record.is_paced:
-        state.pacer.settle(cost_usd, billing.charged_usd, first)
+    if call is None or not call.unpaced:
+        state.pacer.settle(cost_usd, charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    if not state.hooks.complete and (unanswered or record.call is not None):
+    if not state.hooks.complete and (unanswered or call is not None):
         registered.begin(state)
     for billed in state.hooks.billed:
         billed(billing)
@@ -65,7 +62,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
-    if not billing.answered:
+    if not answered:
         if not unanswered:
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
@@ -76,22 +73,12 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     record.candidates = None
     if record.waits is not None:
         record.waits = None
-    records[event.request_id] = record
     return APPLIED if first else REVISED
 
 
-def remembered(records: Records, request_id: str) -> RequestRecord:
-    """Return a request's record. Raises UnknownRequest."""
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
-
-
-def context_of(state: RouterState, record: RequestRecord, given: Vector | None) -> Vector | None:
-    """Return a request's context from its record, or else the given one once it is checked."""
-    if record.x is not None:
-        return record.x
+def context_of(state: RouterState, given: Vector | None) -> Vector | None:
+    """Return the context that an event brings for a request whose record has none, once it is
+    checked."""
     if given is not None:
         check(given, state.arms.d)
     return given
@@ -99,33 +86,34 @@ def context_of(state: RouterState, record: RequestRecord, given: Vector | None) 
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and store the model and its price in the record."""
-    record, called, price = billing.record, billing.called, billing.record.price
-    if record.label is None and called != record.called:
-        record.answered_by = None if called == record.model else called
+    record, called = billing.record, billing.called
+    price: Price | None = record.price
     if called != record.model:
-        used = price_of(state, record, called)
-        if used is None:
-            return
-        price = record.price = used
-    learn_cost(state, billing, price)
+        price = price_of(state, record, called)
+    if record.label is None:
+        record.answered_by = None if called == record.model else called
+    if price is not None:
+        record.price = price
+        learn_cost(state, billing, price)
 
 
 def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
     """Let the billed model learn the bill of an answer at the given price."""
-    record, arms, cost_usd = billing.record, state.arms, billing.cost_usd
-    arm = arms.find(billing.called)
-    # The model was dropped, or changed between free and priced, so that the ratio has another
-    # meaning.
-    if arm is None or (arm.price is not price and (price.per_1k == 0.0) != (arm.per_1k == 0.0)):
+    arm, tokens, known = state.arms.find(billing.called), state.arms.tokens, 0.0
+    if arm is None:
         return
-    costs = arm.costs
-    list_price = costs.list_price if arm.price is price else list_price_of(price)
-    known = 0.0
-    if record.call is not None:
-        cost_usd = max(cost_usd - record.call.lost_usd, 0.0)
-    if arms.tokens.in_use:
+    costs, cost_usd, call = arm.costs, billing.cost_usd, billing.record.call
+    list_price = costs.list_price
+    if arm.price is not price:
+        # Between free and priced the ratio has another meaning.
+        if (price.per_1k == 0.0) != (arm.per_1k == 0.0):
+            return
+        list_price = list_price_of(price)
+    if call is not None:
+        cost_usd = max(cost_usd - call.lost_usd, 0.0)
+    if tokens.in_use:
         counted = billing.input_tokens
-        counted = arms.tokens.of(record.input_tokens) if counted is None else counted
+        counted = tokens.of(billing.record.input_tokens) if counted is None else counted
         known = counted * price.input_price_per_m / 1e6 / list_price
     state.policy.bill(state, costs, cost_usd / list_price, known, billing.x)
 
@@ -188,73 +176,75 @@ def learn_failure(state: RouterState, billing: Billing, reward: float) -> None:
         state.policy.learn(state, arm, billing.record, billing.x, reward)
 
 
-def learn(state: RouterState, records: Records, event: Judged) -> Outcome:
+def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     """Learn a request's reward. A reward of higher rank, or of higher revision from the same
     source, replaces an earlier one; one that is withdrawn is undone.
 
     Raises:
-        UnknownRequest: no decision carries this request_id.
         AttemptBeyondPlan: it is of an attempt that was not planned.
         ContextLost: neither the record nor the caller has the context.
     """
-    record = remembered(records, event.request_id)
-    attempt = _attempt(record, event)
-    keeps = record.call is not None and record.call.kept
-    if (event.reward is None or keeps) and not state.hooks.complete:
+    attempt, call, before = _attempt(record, event), record.call, record.label
+    if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
-    weighed = _weighed(state, record, event)
+    hooks = state.hooks
+    weighed = None
+    for hook in hooks.weighed:
+        weighed = weighed or hook(record, event)
+    if weighed is None:
+        weighed = _weighed(before, event)
     if not weighed.news:
         return DUPLICATE
-    outcome = REVISED
-    if weighed.label != record.label:
-        outcome = _put_in_force(state, record, event, weighed.label, attempt)
-    for taken in state.hooks.taken:
+    outcome, label = REVISED, weighed.label
+    if label != before:
+        x = context_of(state, event.x) if record.x is None else record.x
+        if x is None:
+            raise ContextLost(f"the context of request {event.request_id!r} is in no store")
+        if before is not None:
+            _replace(state, record, x, before, label)
+        elif label is not None:
+            outcome = APPLIED
+            if event.model is not None or call is not None:
+                _keep_called(record, event, attempt)
+            _learn_first(state, record, x, label)
+        record.label = label
+    for taken in hooks.taken:
         taken(record, event, weighed, state.latest)
-    records[event.request_id] = record
     return outcome
 
 
-def _weighed(state: RouterState, record: RequestRecord, event: Judged) -> Weighed:
-    """Return what follows from a reward: as a capability says, else by its rank."""
-    for hook in state.hooks.weighed:
-        if (found := hook(record, event)) is not None:
-            return found
-    label, reward = record.label, event.reward
-    source, rank, revision = event.source, event.rank, event.revision
+def _weighed(before: Label | None, event: Judged) -> Weighed:
+    """Return what follows from a reward by its rank."""
+    reward, source, rank, revision = event.reward, event.source, event.rank, event.revision
     # Only rewards of higher rank, and later revisions from the same source, change anything.
-    is_known = label is not None and (
-        rank <= label.rank and (source != label.source or revision <= label.revision)
+    is_known = before is not None and (
+        rank <= before.rank and (source != before.source or revision <= before.revision)
     )
     if is_known or reward is None:
-        return Weighed(label, news=False)
-    return Weighed(Label(reward, source, rank, revision, NOT_LEARNED))
+        return Weighed(before, news=False)
+    return Weighed(Label(reward, source, rank, revision))
 
 
-def _put_in_force(
-    state: RouterState, record: RequestRecord, event: Judged, label: Label | None, attempt: int
-) -> Outcome:
-    """Let the model that was called learn another label in place of the one before; None: none.
-    Raises ContextLost."""
-    before = record.label
-    x = context_of(state, record, event.x)
-    if x is None:
-        raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-    if before is None:
-        _keep_called(record, event, attempt)
+def _learn_first(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
+    """Let the model that was called learn a request's first label."""
+    arm = state.arms.find(record.answered_by or record.model)
+    taught: tuple[Vector, float] | None = x, label.reward
+    for judged in state.hooks.judged:
+        taught = judged(record, x, label.reward)
+    if arm is not None and taught is not None:
+        of, value = taught
+        label.forgotten = state.policy.learn(state, arm, record, of, value)
+    state.rewards_applied += 1
+
+
+def _replace(
+    state: RouterState, record: RequestRecord, x: Vector, before: Label, label: Label | None
+) -> None:
+    """Let the model that was called learn another label in place of the one before; None: none."""
     arm = state.arms.find(record.called)
-    if label is not None:
-        label.forgotten = NOT_LEARNED
     if label is None:
-        assert before is not None
         _withdraw(record, arm, x, before)
         state.rewards_applied -= 1
-    elif before is None:
-        taught: Taught | None = Taught(x, label.reward)
-        for judged in state.hooks.judged:
-            taught = judged(record, x, label.reward)
-        if arm is not None and taught is not None:
-            label.forgotten = state.policy.learn(state, arm, record, *taught)
-        state.rewards_applied += 1
     elif arm is not None:
         # Only the remaining weight of the first reward can be revised.
         difference = label.reward - before.reward
@@ -262,8 +252,6 @@ def _put_in_force(
             difference *= record.plan.revised
         arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
         label.forgotten = before.forgotten
-    record.label = label
-    return APPLIED if before is None else REVISED
 
 
 def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
@@ -302,6 +290,8 @@ def _left(arm: Arm, label: Label) -> float:
 def _attempt(record: RequestRecord, event: Judged) -> int:
     """Return the number of the rewarded call. Raises AttemptBeyondPlan."""
     plan = record.plan
+    if plan is None and event.attempt is None:
+        return 0
     if event.attempt is None:
         # One that names a model of the plan is of that call.
         called = [] if plan is None else [step.model for step in plan.steps]
@@ -313,24 +303,24 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
 
 def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome, Changed]:
     """Learn the reward of a request, or of all requests among which a capability shares it. Return
-    the outcome and the records that changed. Raises as `learn` and `Capability.shared`.
+    the outcome and the records that changed.
+
+    Raises:
+        UnknownRequest: no decision carries this request_id.
+        RouterStateError: as `learn` and `Capability.shared`.
     """
     if event.reward is not None:
         checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
-            return _learn_shared(state, records, *found)
-    outcome = learn(state, records, event)
-    new = outcome is not DUPLICATE
-    return outcome, {event.request_id: records[event.request_id]} if new else {}
+            return _learn_shared(state, *found)
+    record = remembered(records, event.request_id)
+    return learn(state, record, event), {event.request_id: record}
 
 
 def _learn_shared(
-    state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
+    state: RouterState, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
-    # The record that was found is used again: every look-up in a table unpacks a record anew.
-    outcomes = {one.request_id: learn(state, requests, one) for one in parts}
+    outcomes = {one.request_id: learn(state, requests[one.request_id], one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
-    records.update(changed)
-    ordered = (APPLIED, REVISED, DUPLICATE)
-    return min(outcomes.values(), key=ordered.index), {**changed}
+    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), changed

@@ -18,23 +18,19 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Verified
 from router_state.plan import NOTHING, Plan, Step
-from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
+from router_state.record import PLAIN, Call, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost
 
 
-def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
-    """Book the bill of one call of a request, or a later revision of it.
+def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
+    """Book the bill of one call of a request that has a plan, or a later revision of it.
 
     Raises:
         AttemptBeyondPlan: the request's plan has no such call.
-        UnknownRequest, NonFiniteInput, CostOutOfRange, UnpricedModel: as `feedback.settle`.
+        NonFiniteInput, CostOutOfRange, UnpricedModel: as `feedback.settle`.
     """
-    record = feedback.remembered(records, event.request_id)
-    plan = record.plan
-    if plan is None and event.attempt == 0:
-        return feedback.settle(state, records, event)
-    plan = _having(plan, event.attempt)
+    plan = _having(record.plan, event.attempt)
     step, made = plan.steps[event.attempt], plan.made[event.attempt]
     called = event.model or step.model
     price = step.price if called == step.model else _price_of(state, called)
@@ -50,7 +46,7 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     billing = Billing(
         event,
         record,
-        feedback.context_of(state, record, event.x),
+        feedback.context_of(state, event.x) if record.x is None else record.x,
         called,
         cost_usd,
         # With this, the difference is the change of what the whole request is charged.
@@ -75,20 +71,17 @@ def settle(state: RouterState, records: Records, event: Charged) -> Outcome:
     if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
     record.candidates = record.waits = None
-    records[event.request_id] = record
     return APPLIED if made.cost_usd is None else REVISED
 
 
-def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
+def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcome:
     """Learn a verdict on one call of a request, or a later revision of it.
 
     Raises:
-        UnknownRequest: no decision carries this request_id.
         UnknownVerifier: the router does not declare it.
         AttemptBeyondPlan: the request's plan has no such call.
         VerdictOutOfRange: not a verdict.
     """
-    record = feedback.remembered(records, event.request_id)
     if not 0.0 <= event.verdict <= 1.0:
         raise VerdictOutOfRange("a verdict must be between 0 and 1")
     plan = _having(record.plan or _single(record), event.attempt)
@@ -96,7 +89,7 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
     before = made.verdicts.get(event.verifier)
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
-    x = feedback.context_of(state, record, event.x)
+    x = feedback.context_of(state, event.x) if record.x is None else record.x
     found = (verified(event, record, plan, x) for verified in state.hooks.verified)
     said = next((one for one in found if one is not None), None)
     if said is None:
@@ -116,7 +109,6 @@ def verify(state: RouterState, records: Records, event: Verified) -> Outcome:
         moved(record, moved_usd)
     if record.label is None and now.failed and len(now.steps) > 1:
         record.answered_by = now.steps[1].model
-    records[event.request_id] = record
     return APPLIED if before is None else REVISED
 
 

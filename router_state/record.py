@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
+from router_state.errors import UnknownRequest
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json
 from router_state.plan import Plan
@@ -68,6 +69,12 @@ class Settlement(Struct, gc=False):
     open: bool = False
 
 
+NOT_LEARNED = -2000.0
+"""Mark of a reward that was not learned, in place of the arm's `forgotten`, which is never
+negative.
+"""
+
+
 class Label(Struct, gc=False):
     """The reward of an answer, and the `forgotten` of the arm's regression when it learned the
     reward.
@@ -77,7 +84,7 @@ class Label(Struct, gc=False):
     source: str
     rank: int
     revision: int
-    forgotten: float
+    forgotten: float = NOT_LEARNED
 
     def is_as(self, other: Label) -> bool:
         """Tell whether another label says the same, whatever was forgotten since."""
@@ -182,3 +189,11 @@ class RequestRecord(Struct, gc=False, eq=False):
 
 Records = MutableMapping[str, RequestRecord]
 """Records of a router's requests by request_id; code that changes a record assigns it back."""
+
+
+def remembered(records: Records, request_id: str) -> RequestRecord:
+    """Return a request's record. Raises UnknownRequest."""
+    record = records.get(request_id)
+    if record is None:
+        raise UnknownRequest(f"no decision for request {request_id!r}")
+    return record

@@ -106,21 +106,20 @@ class Totals:
 
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
         """Number a decision, add its expected cost, and move the clocks."""
-        self.seq, self.t = record.seq, self.t + ticks
-        self.latest = max(self.latest, record.decided_at)
-        self.open_commitments[request_id] = record.decided_at
+        self.seq, self.t, at = record.seq, self.t + ticks, record.decided_at
+        self.latest = max(self.latest, at)
+        self.open_commitments[request_id] = at
         self.committed.add(record.expected_cost_usd)
 
     def bill(self, request_id: str, record: RequestRecord, cost_usd: float) -> None:
-        """Book a request's bill, or replace it by a later revision."""
+        """Book the bill of a request without a plan, or replace it by a later revision."""
         before = record.bill
+        self.spent.add(cost_usd)
         if before is None:
-            self.spent.add(cost_usd)
             self.settled += 1
-            self._close(request_id, record)
+            self._close(request_id, record.expected_cost_usd)
         else:
             # Only the difference is booked: `settled` counts this request already.
-            self.spent.add(cost_usd)
             self.spent.add(-before.cost_usd)
 
     def move(
@@ -148,13 +147,13 @@ class Totals:
 
     def expire(self, request_id: str, record: RequestRecord) -> None:
         """Stop waiting for a bill; the expected cost stays charged."""
-        self._close(request_id, record)
+        self._close(request_id, record.awaited_usd)
         record.expired = True
         self.expired += 1
 
     def forget(self, request_id: str, record: RequestRecord) -> None:
         """Count a request as forgotten."""
-        self._close(request_id, record)
+        self._close(request_id, record.awaited_usd)
         gone = self.forgotten
         gone.requests += 1
         gone.rewards += record.label is not None
@@ -162,11 +161,12 @@ class Totals:
             gone.bills += 1
             gone.spend_usd += record.bill.cost_usd
 
-    def _close(self, request_id: str, record: RequestRecord) -> None:
+    def _close(self, request_id: str, awaited_usd: float) -> None:
         """Subtract a commitment from the sum, if the sum still contains it."""
-        if self.open_commitments.pop(request_id, None) is not None:
-            self.committed.add(-record.awaited_usd)
+        opened = self.open_commitments
+        if opened.pop(request_id, None) is not None:
+            self.committed.add(-awaited_usd)
             # The sum is reset to 0 when nothing is awaited, as the stored rounding errors are
             # rounded, too.
-            if not self.open_commitments:
+            if not opened:
                 self.committed = Total()

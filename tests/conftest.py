@@ -48,7 +48,7 @@ LONGEST = [
     *("pools", "image", "litellm_proxy", "replay_report", "client_settings", "audit", "crew"),
     *("cli_doctor", "cli_reports", "ownership", "service", "snapshot", "replay_verify", "door"),
     *("cli_dlq", "slow_and_lost", "http", "real_models", "projections", "watched", "prompts"),
-    *("worth", "wheel", "commit_model", "lending_money", "parity", "worlds", "collecting"),
+    *("worth", "wheel", "commit_model", "exchange_grants", "parity", "worlds", "collecting"),
     *("core_machine", "clock_jumps", "starting_from_snapshots"),
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is

@@ -15,9 +15,9 @@ from faust.types import TP
 
 from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
+from agents.granting.exchange_grants import report_and_grant
 from agents.group import Group
 from agents.kinship.hear_kin import tell_kin
-from agents.lending.lend_money import lend
 from agents.outbox import Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
@@ -191,7 +191,7 @@ class MemoryWorker:
     async def pass_time(self) -> None:
         """Do what the timers do."""
         await resume(self.partitions)
-        await lend(self.partitions)
+        await report_and_grant(self.partitions)
         await tell_kin(self.partitions)
         await end_waits(self.partitions)
         await Sweep(self.partitions).round()

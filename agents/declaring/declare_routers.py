@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
+from agents.granting.exchange_grants import leaving
 from agents.group import Answers, chunks
 from agents.kinship.hear_kin import leaving_family, unwelcome, welcome
 from agents.lane.poison import on_behalf_of
-from agents.lending.lend_money import leaving
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.publishing.publish import publish

@@ -37,7 +37,7 @@ class Lane:
     4. `pack`: the changes become one record batch: pieces, records and offsets.
     5. `send`: the record batch is handed on, and the next group may be applied.
     6. `land`: the record batch is written once that of the group before is on the log. It is
-       durable when Kafka has it at the offset where this owner's next batch belongs.
+       durable when Kafka has it at the offset where this owner's next one belongs.
     7. `answer`: decisions and dead letters are sent, and Kafka confirms them.
     8. `finish`: the source offsets may be committed, once those of all groups before may.
 

@@ -12,7 +12,6 @@ from agents.partition.partition import Partition, Worker
 from agents.ports import Ports
 from agents.publishing.published_values import alert_raised, lambda_value
 from agents.table import keys
-from agents.table.unpacking_ahead import unpack_ahead
 from router_state.changes import Alert
 from router_state.instants import utc
 from schemas.event import encode
@@ -46,7 +45,7 @@ async def publish(worker: Worker) -> None:
 
 async def _publish(portion: list[Place], worker: Worker) -> None:
     for partition, router_id in portion:
-        await unpack_ahead(partition, router_id)
+        await partition.unpack_ahead(router_id)
     now, outbox = utc(worker.ports.clock()), worker.ports.outbox
     owners = {partition for partition, _ in portion}
     # Once per partition: each look reads the first waiting events.

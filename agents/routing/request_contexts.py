@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec import Struct
 
 from agents.context_store import Prompt
@@ -12,7 +13,6 @@ from agents.refusal_kinds import (
     PromptTooLarge,
     WrongDimensions,
 )
-from agents.routing.mean_context import mean_context
 from ground.messages import Message
 from router_state.config import Vector
 from router_state.engine import Engine
@@ -102,3 +102,15 @@ def context_of(request: Prepared, engine: Engine, partition: Partition) -> Vecto
         f"prompts become {' or '.join(map(str, encoder.projections))} dimensions on this worker; "
         f"the router has {engine.state.arms.d}"
     )
+
+
+def mean_context(d: int) -> Vector:
+    """Return the context that stands for every prompt, shape (d,): zeros, and the bias 1.0.
+
+    The mean of features is 0 if they are centred principal components, over the prompts that they
+    were fitted to. For other features this context is the origin: only the bias of the request is
+    known.
+    """
+    x = np.zeros(d)
+    x[-1] = 1.0
+    return x

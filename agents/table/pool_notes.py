@@ -71,17 +71,17 @@ def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
     return Granted(note.pool_id, note.born, note.n, tuple(map(_grant, note.leases)), offset, epoch)
 
 
-def _lease(lent: Grant) -> Lease:
+def _lease(grant: Grant) -> Lease:
     return Lease(
-        line=lent.line,
-        per=lent.per,
-        timezone=lent.zone,
-        starts=None if lent.starts is None else utc(lent.starts),
-        expires=None if lent.ends is None else utc(lent.ends),
-        begins=utc(lent.begin),
-        ends=utc(lent.end),
-        usd=lent.usd,
-        until=utc(lent.until),
+        line=grant.line,
+        per=grant.per,
+        timezone=grant.zone,
+        starts=None if grant.starts is None else utc(grant.starts),
+        expires=None if grant.ends is None else utc(grant.ends),
+        begins=utc(grant.begin),
+        ends=utc(grant.end),
+        usd=grant.usd,
+        until=utc(grant.until),
     )
 
 

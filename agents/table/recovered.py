@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from msgspec import structs
@@ -13,9 +14,17 @@ from agents.table.family_records import Families
 from agents.table.own_routers import Routers
 from agents.table.parking import Parking
 from agents.table.pool_records import Pools
+from agents.table.unpacking import outline
 from agents.table.watermarks import Watermarks
 from ground.messages import Record
 from router_state.changes import Changes
+from router_state.errors import DamagedState
+from router_state.state import record_bytes
+
+AT_ONCE = 500
+"""Requests of a router that are unpacked before other tasks of the event loop have their turn:
+some milliseconds.
+"""
 
 
 class Recovered:
@@ -75,3 +84,28 @@ class Recovered:
 
     def written(self, changed: dict[str, Changes]) -> None:
         """Note a group's changes of routers, before they are durable."""
+
+    def is_soon_unpacked(self, router_id: str) -> bool:
+        """Tell whether a router is unpacked, or can be unpacked quickly."""
+        routers = self.routers
+        return routers.is_unpacked(router_id) or routers.remembers(router_id) < AT_ONCE
+
+    async def unpack_ahead(self, router_id: str) -> None:
+        """Unpack a router without holding the event loop for long: a router that remembers 100,000
+        requests takes a second."""
+        if self.is_soon_unpacked(router_id):
+            if not self.routers.is_unpacked(router_id):
+                self.routers.engine(router_id)
+                await asyncio.sleep(0)  # after a start many are unpacked in a row
+            return
+        found: list[record_bytes.Outline] = []
+        try:
+            for number, request_id in enumerate(self.routers.remembered(router_id)):
+                found.append(outline(self.table, router_id, request_id))
+                if number % AT_ONCE == AT_ONCE - 1:
+                    await asyncio.sleep(0)
+                    if not self.routers.is_packed(router_id):
+                        return  # it was unpacked or removed meanwhile
+        except DamagedState:
+            return  # `engine` says so
+        self.routers.engine(router_id, found)

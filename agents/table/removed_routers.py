@@ -12,7 +12,7 @@ TOMBSTONE_BYTES = 40
 class RemovedRouters:
     """Removed routers whose records are still to be deleted.
 
-    Tombstones of a router with 100,000 requests exceed a record batch. So the batch that removes
+    Tombstones of a router with 100,000 requests exceed a record batch. So the group that removes
     the router writes a mark into the table. By this mark the next owner finds the records that a
     crash has left.
     """
@@ -44,7 +44,7 @@ class RemovedRouters:
                     self._table.delete(raw)
                     limit -= len(raw) + TOMBSTONE_BYTES
             if not request_ids:
-                # The mark is deleted in the batch of the last tombstone, so that it outlives the
+                # The mark is deleted in the group of the last tombstone, so that it outlives the
                 # records.
                 del self._requests[router_id]
                 self._table.delete(keys.key(keys.GONE, router_id))

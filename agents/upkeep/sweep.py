@@ -17,7 +17,6 @@ from agents.ports import Table
 from agents.refusal_kinds import InternalError
 from agents.table import keys
 from agents.table.removed_routers import TOMBSTONE_BYTES
-from agents.table.unpacking_ahead import is_soon_unpacked, unpack_ahead
 from agents.upkeep.memory_bound import Memory
 from router_state.changes import Alert, Changes
 from router_state.events import Aged, Crowded, Event, Waited
@@ -74,7 +73,7 @@ class Sweep:
         """Sweep the next few routers of a partition. Raises Gone."""
         due = deque(self._due(partition))
         while due:
-            await unpack_ahead(partition, due[0].router_id)
+            await partition.unpack_ahead(due[0].router_id)
             taken: list[_Due] = []
             try:
                 async with partition.lane.group():
@@ -107,7 +106,7 @@ class Sweep:
             if one.alone and not first:
                 return
             # `unpack_ahead` unpacks the router before the next portion, not inside a group.
-            if not first and not is_soon_unpacked(partition, one.router_id):
+            if not first and not partition.is_soon_unpacked(one.router_id):
                 return
             limit = min(one.left, REQUESTS_AT_ONCE)
             if one not in taken:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from doors.console.failures import Failure
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, run
 
 if TYPE_CHECKING:
+    from streams.settings import Settings
     from studies.audit.findings import Findings
+    from studies.audit.topic_reading import KafkaTopics
 
 
 @click.command()
+@click.option(
+    "--chain",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Chain the decisions by their digests in this file, instead of checking the promises.",
+)
 @json_option
 @pass_session
-def audit(session: Session, as_json: bool) -> None:
+def audit(session: Session, as_json: bool, chain: Path | None) -> None:
     """Check every promise of a service on its topics; the service may run or not.
 
     It reads requests, decisions, bills, rewards, declarations, dead letters and the changelog. It
@@ -38,27 +49,31 @@ def audit(session: Session, as_json: bool) -> None:
     Run it with the settings of the workers: PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS
     and PB_PRIORS_PATH. Exit code 1: a promise is broken.
 
+    With --chain it reads pb.routes alone. It compares the decisions with the digests in FILE, which
+    tells whether one was removed or changed, and appends the digests of what came since. Run it by
+    the clock, and keep FILE where nobody who may write to Kafka's disks can change it.
+
     \b
       pbstream audit
       pbstream audit --json | jq .violations
+      pbstream audit --chain decisions.chain
     """
     from streams.log.service_topics import TopicsNotReady, check_topics
-    from studies.audit.run import audit as run_audit
     from studies.audit.topic_reading import KafkaTopics
 
     started = time.monotonic()
     if problems := run(check_topics(session.settings)):
         raise TopicsNotReady("\n".join(problems))
     with KafkaTopics(session.settings) as topics, _progress() as progress:
-        # Sources and answers are read twice: to be compared, and to be decided again.
-        task = progress.add_task("reading", total=2 * topics.size())
-        findings = run_audit(
-            topics,
-            session.settings,
-            now=time.time(),
-            tell=lambda read: progress.update(task, completed=read),
-        )
-        progress.update(task, completed=2 * topics.size())
+        task = progress.add_task("reading", total=None)
+
+        def tell(read: int, total: int | None = None) -> None:
+            progress.update(task, completed=read, total=total)
+
+        if chain is None:
+            findings = _promises(topics, session.settings, tell)
+        else:
+            findings = _chained(chain, topics, session.settings, tell)
     if as_json:
         print_json(findings.as_json() | {"seconds": round(time.monotonic() - started, 1)})
     else:
@@ -66,6 +81,36 @@ def audit(session: Session, as_json: bool) -> None:
     # The exit code lets a scheduled audit fail.
     if not findings.clean:
         raise click.exceptions.Exit(1)
+
+
+def _promises(topics: KafkaTopics, settings: Settings, tell: Callable[..., None]) -> Findings:
+    from studies.audit.run import audit as run_audit
+
+    # Sources and answers are read twice: to be compared, and to be decided again.
+    tell(0, 2 * topics.size())
+    return run_audit(topics, settings, now=time.time(), tell=tell)
+
+
+def _chained(
+    path: Path, topics: KafkaTopics, settings: Settings, tell: Callable[..., None]
+) -> Findings:
+    from studies.audit.chain import BrokenChain, ChainFile, follow
+    from studies.audit.findings import Findings
+    from studies.audit.topic_reading import Progress as Reading
+
+    findings = Findings()
+    tell(
+        0,
+        sum(
+            topics.end("routes", n) - topics.begin("routes", n) for n in topics.partitions("routes")
+        ),
+    )
+    try:
+        file = ChainFile(path, settings.topic("routes"))
+    except BrokenChain as error:
+        raise Failure(str(error)) from None
+    file.append(follow(file, topics, Reading(topics, tell), findings))
+    return findings
 
 
 def _progress() -> Progress:

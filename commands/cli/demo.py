@@ -28,8 +28,16 @@ SHOCKS = ("none", "price-cut", "price-rise", "model-failure", "new-model")
     100,
     "Most requests that wait for their bill at a time.",
 )
-@option(
-    "--budget", click.FloatRange(0, 1000, min_open=True), 3e-4, "Budget in dollars per request."
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, 1000, min_open=True),
+    help="Budget in dollars per request; default: 3e-4, with --ramp 6.62e-4.",
+)
+@click.option(
+    "--ramp",
+    is_flag=True,
+    help="Let the router take over from the dearest model step by step, as labels show that it is "
+    "good enough.",
 )
 @option("--profile", click.Choice(["live", "paper"]), "live", "Policy that decides.")
 @option("--seed", click.IntRange(min=0), 0, "Seed of the prompts' order and of the delays.")
@@ -53,7 +61,8 @@ def demo(
     requests: int | None,
     shock: str,
     in_flight: int,
-    budget: float,
+    budget: float | None,
+    ramp: bool,
     profile: str,
     seed: int,
     encoder: str,
@@ -71,10 +80,12 @@ def demo(
       pbstream demo
       pbstream demo --requests 300 --shock price-cut
       pbstream demo --shock model-failure --budget 6.62e-4
+      pbstream demo --ramp
       pbstream demo --requests 300 --keep
     """
     # The data set of the demo comes with an extra that a worker's image does not have.
     try:
+        from commands.demo.ramp import BUDGET_USD as RAMP_BUDGET_USD
         from commands.demo.show import Options, show
     except ModuleNotFoundError as missing:
         raise Failure(
@@ -87,7 +98,8 @@ def demo(
         in_flight=in_flight,
         seed=seed,
         profile=profile,
-        budget_usd=budget,
+        budget_usd=budget or (RAMP_BUDGET_USD if ramp else 3e-4),
+        ramp=ramp,
         encoder=encoder,
         keep=keep,
         folder=folder,

@@ -205,8 +205,8 @@ async def _found(
             then = await declared_at(bus, router_id, found.decision.config_offset)
         # What is in force is for the projection alone, which a router keeps for its life; its
         # prices may have changed since.
-        standing = await status_of(bus, router_id)
+        router = await status_of(bus, router_id)
         told = found.decision is not None or found.letters
-        if not told and standing.state is None and standing.in_force is None:
+        if not told and router.state is None and router.in_force is None:
             raise await absence_of(bus, router_id)
-        return found, then or standing.in_force, then, standing.state
+        return found, then or router.in_force, then, router.state

@@ -190,19 +190,19 @@ def _fit_history(
     session: Session, export: Path | None, router_id: str, folder: Path, ridge: float
 ) -> FitSummary:
     from streams.encoder.projections import read_projection
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.simulate.cases import Cases
     from studies.simulate.observed import NothingObserved, observe
     from studies.simulate.usual_week import TrafficSeen
     from studies.warm_start.fit import fit_observed
 
-    account, traffic = Account(), TrafficSeen()
+    skipped, traffic = Skipped(), TrafficSeen()
     with ExitStack() as stack:
         history = history_of(session, export, stack)
         cases = Cases(
-            happened(history, router_id, account),
+            happened(history, router_id, skipped),
             contexts=contexts_of(session, stack),
-            account=account,
+            skipped=skipped,
         )
         try:
             observed = observe(traffic.through(cases))
@@ -211,7 +211,7 @@ def _fit_history(
                 # A history without rewards and a wrong router name need different errors.
                 Failure(str(nothing)) if cases.decided else no_request(history, router_id, WHOLE)
             ) from None
-    for line in account.lines():
+    for line in skipped.lines():
         click.echo(f"Left out: {line}", err=True)
     if (written := traffic.write(folder)) is not None:
         click.echo(

@@ -21,7 +21,7 @@ from doors.console.session import (
     timeout_option,
 )
 from doors.pools.declaring import read_pools, write_pool
-from doors.pools.standing import LineStanding, lines_of, read_states
+from doors.pools.pool_lines import PoolLine, lines_of, read_states
 from drawing.budget_lines import remaining
 from drawing.numbers import usd
 from ground.json_values import Document
@@ -199,7 +199,7 @@ def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
       pbstream pools show shop --json
     """
 
-    async def read() -> dict[str, LineStanding]:
+    async def read() -> dict[str, PoolLine]:
         async with open_bus(session.settings, "pools", "lambda") as bus:
             found = await read_pools(bus)
             if pool_id is not None and pool_id not in found:
@@ -220,11 +220,11 @@ def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
         click.echo("No pool has a budget.")
 
 
-def _has_part(line: LineStanding, pool_id: str) -> bool:
+def _has_part(line: PoolLine, pool_id: str) -> bool:
     return any(one.pool == pool_id for one in line.routers.values())
 
 
-def _show(line: LineStanding) -> None:
+def _show(line: PoolLine) -> None:
     of = "" if line.usd is None else f": {usd(line.usd)}"
     columns = ("router", "pool", "grant", "spent", "left", "forecast")
     shown = table(*columns, title=f"{line.name}{of}")
@@ -239,7 +239,7 @@ def _show(line: LineStanding) -> None:
         click.echo(f"{line.why[0].upper()}{line.why[1:]}.")
 
 
-def _end(line: LineStanding) -> str:
+def _end(line: PoolLine) -> str:
     """Return how a line's period will end, as the end of a sentence."""
     if line.ends is None:
         return "; no router has a grant: `pbstream pools join` lets one join"
@@ -250,7 +250,7 @@ def _end(line: LineStanding) -> str:
     return f"; {left} are left, and at the end {usd_} will have been spent ({low} to {high})"
 
 
-def _as_json(line: LineStanding) -> Document:
+def _as_json(line: PoolLine) -> Document:
     return {
         "usd": line.usd,
         "lent_usd": line.lent_usd,

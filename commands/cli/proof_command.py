@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
-from commands.cli.replay_history import contexts_of, from_option, happened, history_of
+from commands.cli.replay_history import contexts_of, from_option, history_of
 from doors.console.failures import Failure
 from doors.console.output import console, print_json
 from doors.console.session import Session, json_option, pass_session, router_option
 
 if TYPE_CHECKING:
     from ground.json_values import Document
-    from studies.history.records import History
 
 
 @click.command()
@@ -104,36 +103,18 @@ def _prove(
     mixes: tuple[str, ...],
     stack: ExitStack,
 ) -> Document:
-    from studies.history.account import Account
-    from studies.proof.compared_requests import Requests
-    from studies.proof.proof_file import Noted, filled
-    from studies.proof.saved import prove, sentence
+    from studies.proof.proof import proof_of
+    from studies.proof.proof_file import Noted
 
     if before is not None and before["router_id"] != router_id:
         raise Failure(f"the proof is of router {before['router_id']}: say --router")
-    history = Noted(history_of(session, folder, stack), None if before is None else before["read"])
-    requests = Requests(session.settings.source_rank)
-    requests.read(happened(history, router_id, Account()))
-    figures = prove(requests) | {"not_compared": requests.others}
-    if mixes:
-        figures["against"] = _against(session, history, router_id, mixes, stack)
-    return filled(router_id, session.settings.prefix, figures, sentence(figures), history.places)
-
-
-def _against(
-    session: Session, history: History, router_id: str, mixes: tuple[str, ...], stack: ExitStack
-) -> Document:
-    from studies.history.account import Account
-    from studies.proof.against import compare
-    from studies.simulate.cases import Cases
-
-    account = Account()
-    cases = Cases(
-        happened(history, router_id, account),
-        contexts=contexts_of(session, stack),
-        account=account,
+    return proof_of(
+        router_id,
+        Noted(history_of(session, folder, stack), None if before is None else before["read"]),
+        session.settings,
+        mixes={text: _mix(text) for text in mixes},
+        contexts=lambda: nullcontext(contexts_of(session, stack)),
     )
-    return compare(cases, {text: _mix(text) for text in mixes})
 
 
 def _mix(text: str) -> dict[str, float] | None:

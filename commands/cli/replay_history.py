@@ -16,11 +16,11 @@ from doors.console.failures import Failure
 from doors.console.session import Session
 
 if TYPE_CHECKING:
-    from studies.history.account import Account
     from studies.history.encoded import Contexts
     from studies.history.happened import Happened
     from studies.history.records import History
     from studies.history.rerun import ReadPrior
+    from studies.history.skipped import Skipped
 
 Options = dict[str, Any]
 """A command's options by name, as click hands them over."""
@@ -84,10 +84,10 @@ def no_request(history: History, router_id: str | None, part: Options) -> Failur
     return Failure(f"the history has no decision{of}{asked}{hint}")
 
 
-def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
+def happened(history: History, router_id: str | None, skipped: Skipped) -> Iterator[Happened]:
     from studies.simulate.past import happened
 
-    yield from happened(history, router_id, account)
+    yield from happened(history, router_id, skipped)
 
 
 def contexts_of(session: Session, stack: ExitStack) -> Contexts:

@@ -29,7 +29,7 @@ def play_into(
 ) -> None:
     from streams.log.service_topics import create_topics
     from streams.settings import group_of
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.simulate.case_file import CaseFile
     from studies.simulate.cases import Cases
     from studies.simulate.play import NoWorker, Player, SamePrefix
@@ -37,9 +37,9 @@ def play_into(
     from studies.simulate.study import NoRequest, survey, world_of
     from studies.simulate.target import DeclarationRefused
 
-    source, scenario, account = session.settings, scenario_of(options), Account()
-    read = happened(history, router_id, account)
-    cases = Cases(read, contexts=contexts_of(session, stack), account=account, **part_of(options))
+    source, scenario, skipped = session.settings, scenario_of(options), Skipped()
+    read = happened(history, router_id, skipped)
+    cases = Cases(read, contexts=contexts_of(session, stack), skipped=skipped, **part_of(options))
     # Written to disk by the first pass: the survey needs the whole history before the first request
     # is played.
     kept = stack.enter_context(CaseFile())
@@ -73,7 +73,7 @@ def play_into(
         f"decided, {done.refused:,} refused; "
         f"{done.bills:,} bills and {done.rewards:,} rewards sent."
     )
-    for line in account.lines():
+    for line in skipped.lines():
         click.echo(f"Left out: {line}")
 
 

@@ -25,7 +25,7 @@ def show_rows(
     session: Session, path: Path, router_id: str, options: Options, as_json: bool, stack: ExitStack
 ) -> None:
     """Play a scenario over the rows of a file, and print the result."""
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.simulate.rows import TOKENS, Rows, UnplayableRows
     from studies.simulate.scenario import BadScenario
     from studies.simulate.study import study
@@ -53,7 +53,7 @@ def show_rows(
             read_prior=prior_reader_of(session),
             # Nobody knows how likely a row's model was to be chosen.
             weighted=False,
-            account=Account(),
+            skipped=Skipped(),
         )
     except (BadScenario, UnplayableRows) as error:
         raise Failure(f"{path}: {error}") from error

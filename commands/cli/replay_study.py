@@ -52,19 +52,19 @@ def show_study(
     as_json: bool,
     stack: ExitStack,
 ) -> None:
-    from studies.history.account import Account
+    from studies.history.skipped import Skipped
     from studies.simulate.scenario import BadScenario
     from studies.simulate.study import NoRequest, study
 
-    account = Account()
+    skipped = Skipped()
     try:
         found = study(
-            happened(history, router_id, account),
+            happened(history, router_id, skipped),
             scenario_of(options),
             contexts=contexts_of(session, stack),
             read_prior=prior_reader_of(session),
             **part_of(options),
-            account=account,
+            skipped=skipped,
         )
     except NoRequest:
         raise no_request(history, router_id, part_of(options)) from None
@@ -131,7 +131,7 @@ def _show(found: Study, report: Path | None) -> None:
                 guesses = (f"{bucket.modelled / bucket.requests:.0%}",) if guessed else ()
                 shown.add_row(label, name, f"{bucket.requests:,}", *numbers, *guesses, *shares)
     console().print(shown)
-    for line in found.account.lines():
+    for line in found.skipped.lines():
         click.echo(f"Left out: {line}")
     rate = sum(run.track.requests for run in found.runs.values()) / max(found.seconds, 1e-9)
     click.echo(f"{found.survey.requests:,} requests, {rate:,.0f} decisions per second.")

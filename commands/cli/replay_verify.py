@@ -31,24 +31,24 @@ def show_verdict(
     as_json: bool,
     stack: ExitStack,
 ) -> None:
-    from studies.history.account import Account
     from studies.history.differences import as_json as verdict_json
     from studies.history.differences import summary, tables
     from studies.history.rerun import Rerun
+    from studies.history.skipped import Skipped
     from studies.history.verify import Part, verify
 
-    account = Account()
+    skipped = Skipped()
     rerun = Rerun(
         contexts=contexts_of(session, stack),
         rank_of=session.settings.source_rank,
         read_prior=prior_reader_of(session),
-        account=account,
+        skipped=skipped,
     )
-    verdict = verify(happened(history, router_id, account), rerun, part=Part(**part_of(options)))
+    verdict = verify(happened(history, router_id, skipped), rerun, part=Part(**part_of(options)))
     if as_json:
-        print_json({**verdict_json(verdict), "skipped": account.counts})
+        print_json({**verdict_json(verdict), "skipped": skipped.counts})
     else:
-        for line in [*summary(verdict), *account.lines()]:
+        for line in [*summary(verdict), *skipped.lines()]:
             click.echo(line)
         # The first difference explains the later ones.
         for difference in list(verdict.differences.values())[:1]:

@@ -117,7 +117,7 @@ def apply(
         async with open_bus(session.settings, *TOPICS) as bus:
             # Read and written on one connection, on the condition that nothing changed in between.
             before = await read_router(bus, document["router_id"], seconds=timeout)
-            standing = await status_of(bus, document["router_id"])
+            router = await status_of(bus, document["router_id"])
             here = -1 if before is None else before.offset
             if based_on is not None and based_on != here:
                 raise Failure(
@@ -127,10 +127,10 @@ def apply(
             # A worker would refuse it as well; this message adds what to do.
             _require_same_size(before, document)
             found = changes({} if before is None else before.document, document)
-            if not found and standing.status == "waiting":
-                raise Failure(f"Nothing changes: {standing.note}")
+            if not found and router.status == "waiting":
+                raise Failure(f"Nothing changes: {router.note}")
             # A refused declaration behind it is replaced by what is in force.
-            if dry_run or not (found or standing.status == "refused"):
+            if dry_run or not (found or router.status == "refused"):
                 return before, found, None
             state = await put_in_force(
                 bus, document["router_id"], document, based_on=here, seconds=timeout

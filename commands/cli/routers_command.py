@@ -97,8 +97,8 @@ def remove(session: Session, router_id: str) -> None:
     async def write() -> None:
         async with open_bus(session.settings, *TOPICS) as bus:
             # Otherwise a mistyped name would look like a success.
-            standing = await status_of(bus, router_id)
-            if standing.status in ("none", "leaving"):
+            router = await status_of(bus, router_id)
+            if router.status in ("none", "leaving"):
                 raise await absence_of(bus, router_id)
             await bus.send_bytes("routers", router_id, None)
 
@@ -112,25 +112,25 @@ async def every_router(bus: Bus) -> list[Document]:
     return [_row(found[router_id]) for router_id in sorted(found)]
 
 
-def _row(standing: RouterStatus) -> Document:
-    declared = standing.in_force and standing.in_force.document
-    state = standing.state
+def _row(router: RouterStatus) -> Document:
+    declared = router.in_force and router.in_force.document
+    state = router.state
     return {
-        "router_id": standing.router_id,
+        "router_id": router.router_id,
         "models": declared and len(declared["models"]),
         "budget_usd_per_request": declared and declared.get("budget_usd_per_request"),
         "decided": state and state.decided,
         "spend_usd": state and state.spend_usd,
         "lambda_t": state and state.lambda_t,
         "config_offset": state and state.config_offset,
-        "status": standing.status,
-        "refused": _refusal(standing),
-        "note": standing.note,
+        "status": router.status,
+        "refused": _refusal(router),
+        "note": router.note,
     }
 
 
-def _refusal(standing: RouterStatus) -> Document | None:
-    refusal = None if standing.later is None else standing.later.refusal
+def _refusal(router: RouterStatus) -> Document | None:
+    refusal = None if router.later is None else router.later.refusal
     if refusal is None:
         return None
     return {"offset": refusal.offset, "reason": refusal.reason, "message": refusal.message}

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table as RichTable
 
+from commands.demo.demo_clients import Outcome
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Play
 from commands.demo.series import WINDOW, Series, path_of, series_of
@@ -30,7 +31,11 @@ COLUMNS = ("", "mean reward", "cost ÷ budget", "cost per request")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The measured results of a play."""
+    """The measured results of a play.
+
+    Attributes:
+        proof: what the router saved against its incumbent, in a sentence; None: it has none.
+    """
 
     scenario: Scenario
     play: Play
@@ -38,11 +43,25 @@ class Report:
     shock: str
     seed: int = 0
     in_flight: int = 100
+    proof: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """Return what the play showed, in a sentence."""
+        return self.proof or self.pareto.sentence()
+
+    @property
+    def routed(self) -> list[Outcome]:
+        """Return the requests that the router answered, and not its incumbent; all of them if it
+        answered none."""
+        outcomes = self.play.outcomes
+        found = [one for one in outcomes if one.decision.routed_by in (None, "router")]
+        return found or outcomes
 
     @property
     def ours(self) -> Yardstick:
         """Return the router's results on the requests that it answered."""
-        outcomes = self.play.outcomes
+        outcomes = self.routed
         rewards, costs = [one.reward for one in outcomes], [one.cost_usd for one in outcomes]
         return Yardstick(
             f"this router ({self.profile})", float(np.mean(rewards)), float(np.mean(costs))
@@ -139,7 +158,7 @@ class Report:
         """Return the worth of its choices between its two most called models; None if it called
         only one.
         """
-        most = Counter(outcome.decision.model for outcome in self.play.outcomes).most_common(2)
+        most = Counter(outcome.decision.model for outcome in self.routed).most_common(2)
         if len(most) < 2:
             return None
         names = [model for model, _ in most]
@@ -161,7 +180,7 @@ class Report:
         """Return how much more one model earns than another, on average over the prompts that went
         to model `of`.
         """
-        rows = [outcome.position for outcome in self.play.outcomes if outcome.decision.model == of]
+        rows = [outcome.position for outcome in self.routed if outcome.decision.model == of]
         rewards, models = self.scenario.rewards, self.scenario.models
         return float((rewards[rows, models.index(by)] - rewards[rows, models.index(over)]).mean())
 
@@ -193,6 +212,7 @@ class Report:
             "seed": self.seed,
             "in_flight": self.in_flight,
             "estimated": self.pareto.sentence(),
+            "proof": self.proof,
             "result": self.result,
             "lead": self.lead,
             "why": self.why,
@@ -216,7 +236,7 @@ class Report:
         where there is no such mix.
         """
         mix = next((one for one in yardsticks(self.scenario) if one.name == BEST_MIX), None)
-        outcomes = self.play.outcomes
+        outcomes = self.routed
         if mix is None or len(outcomes) < 2:
             return None
         weights = dict(mix.mix)
@@ -249,7 +269,7 @@ class Report:
         return page(
             Page(
                 title=f"Demo: {self.title}",
-                answer=self.pareto.sentence(),
+                answer=self.answer,
                 others=[text for text in (self.result, self.lead, self.why) if text],
                 notes=[
                     self.over,

@@ -34,6 +34,8 @@ class Series:
         spend_per_budget: mean cost so far ÷ budget; empty without a budget.
         window_per_budget: the same over the last 100 decisions.
         shares: (n, K) of the last 100 decisions.
+        routed: probability with which the router answered, instead of its incumbent; empty without
+            an incumbent.
         reward: mean of the last 100.
         events: (position, label).
     """
@@ -43,6 +45,7 @@ class Series:
     spend_per_budget: Matrix
     window_per_budget: Matrix
     shares: Matrix
+    routed: Matrix
     reward: Matrix
     events: tuple[tuple[int, str], ...]
 
@@ -64,6 +67,12 @@ class Series:
             Chart("Share of each model", at, shares, high=1.0, show="percent", models=True),
             Chart("λ_t", at, {"λ_t": prices}),
         ]
+        if len(self.routed):
+            routed = {"routed": self.routed[kept].tolist()}
+            return [
+                Chart("Share that is routed", at, routed, low=0.0, high=1.0, show="percent"),
+                *charts,
+            ]
         if not len(self.spend_per_budget):
             return charts
         recent = self.window_per_budget[kept].tolist()
@@ -78,12 +87,14 @@ def series_of(scenario: Scenario, play: Play) -> Series:
     picked = (chosen[:, None] == np.arange(len(scenario.models))).astype(np.float64)
     cost = np.array([outcome.cost_usd for outcome in outcomes])
     budget = scenario.budget_usd
+    routed = [outcome.decision.routed_share for outcome in outcomes]
     so_far = np.cumsum(cost) / np.arange(1, len(cost) + 1)
     return Series(
         models=scenario.models,
         lambda_t=np.array([outcome.decision.lambda_t for outcome in outcomes]),
         spend_per_budget=np.empty(0) if budget is None else so_far / budget,
         window_per_budget=np.empty(0) if budget is None else _rolling(cost) / budget,
+        routed=np.array([] if None in routed else routed),
         shares=np.stack([_rolling(picked[:, k]) for k in range(picked.shape[1])], axis=1),
         reward=_rolling(np.array([outcome.reward for outcome in outcomes])),
         events=scenario.events,

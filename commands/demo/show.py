@@ -29,6 +29,7 @@ from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.paper_models import held_out_prompts, known_before, paper_router
 from commands.demo.player import Play, Player
+from commands.demo.ramp import on_a_ramp, proved
 from commands.demo.report import Report
 from commands.demo.shocks import SHOCKS
 from commands.demo.stage import beside, delete_topics, running_dashboard, running_worker
@@ -57,6 +58,7 @@ class Options:
     seed: int = 0
     profile: str = "live"
     budget_usd: float = 3e-4
+    ramp: bool = False
     encoder: str = "static"
     keep: bool = False
     folder: Path | None = None
@@ -107,6 +109,7 @@ def show(options: Options, *, out: Console) -> Report:
             options.shock,
             seed=options.seed,
             in_flight=options.in_flight,
+            proof=proved(ROUTER_ID, settings, folder) if options.ramp else None,
         )
         report.save(folder)
         _tell(report, folder, out)
@@ -128,6 +131,8 @@ def compose(options: Options) -> Scenario:
         budget_usd=options.budget_usd,
         profile=options.profile,
     )
+    if options.ramp:
+        declared = on_a_ramp(declared)
     prompts = held_out_prompts(declared)
     sampled = prompts.sampled(
         options.requests or len(prompts), rng=np.random.default_rng(options.seed)
@@ -194,7 +199,7 @@ def _play(
 def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print()
     out.print(report.table())
-    out.print(f"[bold]{report.pareto.sentence()}[/bold]", soft_wrap=True)
+    out.print(f"[bold]{report.answer}[/bold]", soft_wrap=True)
     for text in (report.result, report.lead, report.why):
         if text:
             out.print(text, soft_wrap=True)
@@ -215,6 +220,9 @@ def _tell(report: Report, folder: Path, out: Console) -> None:
     out.print(
         '         make demo ARGS="--profile paper"          (the paper\'s policy, with the same '
         "delays)"
+    )
+    out.print(
+        '         make demo ARGS="--ramp"                   (take over from one model step by step)'
     )
     out.print(
         '         make demo ARGS="--requests 300 --keep"    (and then, beside it: pbstream '

@@ -44,9 +44,9 @@ and number of newest refusals that are searched whatever their dates.
 
 async def absence_of(bus: Bus, router_id: str) -> Failure:
     """Return why there is no such router: never declared, refused, or not read yet."""
-    standing = await status_of(bus, router_id)
-    if standing.status in ("refused", "waiting"):
-        return Failure(standing.note or "")
+    router = await status_of(bus, router_id)
+    if router.status in ("refused", "waiting"):
+        return Failure(router.note or "")
     keys = [key for key, value in (await bus.newest("lambda")).items() if value is not None]
     return NoRouter(router_id, known=[(key or b"").decode(errors="replace") for key in keys])
 
@@ -65,11 +65,11 @@ async def statuses(bus: Bus, router_id: str | None = None) -> dict[str, RouterSt
             found.setdefault(name, _Reading(name, None)).read(record)
         if router_id in found and found[router_id].is_done(record.offset):
             break
-    standing = {name: reading.result() for name, reading in found.items()}
-    await _add_refusals(bus, standing)
+    routers = {name: reading.result() for name, reading in found.items()}
+    await _add_refusals(bus, routers)
     return {
         name: one
-        for name, one in standing.items()
+        for name, one in routers.items()
         if one.state is not None or (one.later is not None and not one.later.removes)
     }
 
@@ -88,12 +88,12 @@ async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | No
         NotReadable: compaction removed it.
         Failure: workers refused it, or none has read it.
     """
-    standing = await status_of(bus, router_id)
-    if standing.state is None:
+    router = await status_of(bus, router_id)
+    if router.state is None:
         raise await absence_of(bus, router_id)
-    if standing.in_force is None:
-        raise NotReadable(router_id, standing.state.config_offset)
-    return standing.in_force, standing.note
+    if router.in_force is None:
+        raise NotReadable(router_id, router.state.config_offset)
+    return router.in_force, router.note
 
 
 def repeats(record: Record, offset: int) -> bool:

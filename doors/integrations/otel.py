@@ -17,22 +17,19 @@ from functools import partial
 from itertools import chain
 
 from doors.integrations.otel_names import (
-    CACHED,
     EVALUATED,
     FIRST_TOKEN,
-    INPUT,
-    OUTPUT,
     REQUEST,
     SCORE,
     attributes_of,
     first_of,
     is_call,
 )
+from doors.integrations.otel_usage import usage_of
 from doors.integrations.payload_items import (
     Defaults,
     Found,
     Item,
-    NothingHere,
     Unconvertible,
     either,
     number,
@@ -146,26 +143,18 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
     if not is_call(attributes):
         return None
     status = _status(attributes, span)
-    tokens = {
-        "input_tokens": first_of(attributes, INPUT),
-        "output_tokens": first_of(attributes, OUTPUT),
-    }
-    if all(count is None for count in tokens.values()):
-        raise NothingHere(
-            f"{INPUT[0]}: is missing, as is every older name of it", Reason.MISSING_FIELD
-        )
+    usage = usage_of(attributes)
     # A failed call may report only its input tokens.
-    if status is not None and tokens["output_tokens"] is None:
-        tokens["output_tokens"] = 0
+    if status is not None and usage["input_tokens"] is not None and usage["output_tokens"] is None:
+        usage["output_tokens"] = 0
     started, ended = either(span, "startTimeUnixNano"), either(span, "endTimeUnixNano")
     first = first_of(attributes, FIRST_TOKEN)
     return Found(
         "costs",
         {
             **_ids(attributes, defaults),
-            **{name: _count(count, name) for name, count in tokens.items()},
+            **usage,
             "model": attributes.get("pb.model"),
-            "cached_input_tokens": first_of(attributes, CACHED),
             # A process that has forgotten an attempt that failed replaces its bill.
             "revision": int(status is None),
             "status": status,
@@ -173,17 +162,17 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
             "latency_ms": _milliseconds(started, ended),
             "first_token_ms": None if first is None else _scaled(first, 1e3),
         },
-        attempt=_attempt(span, tokens, status),
+        attempt=_attempt(span, usage, status),
     )
 
 
-def _attempt(span: Document, tokens: Document, status: str | None) -> tuple[str, ...]:
+def _attempt(span: Document, usage: Document, status: str | None) -> tuple[str, ...]:
     """Return a mark by which the attempts of a request differ; a span that is sent again has the
     same mark."""
     span_id, times = either(span, "spanId"), ("startTimeUnixNano", "endTimeUnixNano")
     if span_id:
         return str(either(span, "traceId")), str(span_id), str(status)
-    return (*(str(either(span, name)) for name in times), str(tokens), str(status))
+    return (*(str(either(span, name)) for name in times), str(usage), str(status))
 
 
 def _status(attributes: Document, span: Document) -> str | None:
@@ -211,14 +200,6 @@ def _rest(attributes: Document, status: str | None) -> float | None:
         if name.startswith(RETRY_AFTER)
     }
     return retry_after_of(headers, now=datetime.now(UTC))
-
-
-def _count(value: Json, name: str) -> Json:
-    """Return a count of tokens, which some exporters write as text or as a double."""
-    if value is None:
-        return None
-    count = number(value, name)
-    return int(count) if count.is_integer() else count
 
 
 def _milliseconds(started: Json, ended: Json) -> float | None:

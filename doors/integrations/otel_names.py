@@ -35,6 +35,8 @@ CACHED = (
     "llm.token_count.prompt_details.cache_read",
 )
 """Input tokens from a provider's cache, by the same, by Pydantic AI's and by older drafts."""
+AMOUNT, CURRENCY = "gen_ai.usage.cost.amount", "gen_ai.usage.cost.currency"
+"""The price of a call, and its currency (ISO 4217)."""
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk",)
 """Seconds to the first chunk."""
 REQUEST = ("pb.request_id", "gen_ai.response.id")

@@ -56,12 +56,17 @@ class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Begin some records before the committed offset, to remember what they hold."""
-        first = await self._consumer.beginning_offsets(list(assigned)) if assigned else {}
-        for tp in assigned:
-            done = await self._consumer.committed(tp)
-            if done is not None:
-                self.done[tp] = done
-                self._consumer.seek(tp, max(first[tp], done - REREAD))
+        # Fetching would begin meanwhile at the committed offset, before what is to be remembered.
+        self._consumer.pause(*assigned)
+        try:
+            first = await self._consumer.beginning_offsets(list(assigned)) if assigned else {}
+            for tp in assigned:
+                done = await self._consumer.committed(tp)
+                if done is not None:
+                    self.done[tp] = done
+                    self._consumer.seek(tp, max(first[tp], done - REREAD))
+        finally:
+            self._consumer.resume(*assigned)
 
 
 class Ingest:

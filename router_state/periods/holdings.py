@@ -215,19 +215,19 @@ class Holdings:
         if (grant.pool_id, grant.born) != (self.pool_id, self.born) or grant.n <= self.n:
             return False
         grant.require_epoch(self.epoch)
-        budgets = [lent.budget for lent in grant.lines]
+        budgets = [line_grant.budget for line_grant in grant.lines]
         self.n, self.epoch = grant.n, grant.epoch
         before = {(one.line, one.budget.identity): one for one in self.lines}
         loose = before.get((UNKNOWN, self.lines[0].budget.identity)) if self.lines else None
         lines: dict[tuple[object, ...], HeldAccounts] = {}
-        for lent, budget in zip(grant.lines, budgets, strict=True):
-            at = lent.line, budget.identity
+        for line_grant, budget in zip(grant.lines, budgets, strict=True):
+            at = line_grant.line, budget.identity
             line = lines.get(at) or before.get(at)
             if line is None:
-                line = HeldAccounts(budget, line=lent.line)
-                _move(loose, line, lent)
+                line = HeldAccounts(budget, line=line_grant.line)
+                _move(loose, line, line_grant)
             lines[at] = line
-            line.take(lent)
+            line.take(line_grant)
         # A budget that the pool no longer has no longer limits the router.
         self.lines = list(lines.values()) or self.lines
         return True
@@ -262,16 +262,16 @@ class Holdings:
         return all(map(math.isfinite, holdings)) and min([0.0, *holdings]) >= 0.0 <= self.n
 
 
-def _move(loose: HeldAccounts | None, line: HeldAccounts, lent: Grant) -> None:
+def _move(loose: HeldAccounts | None, line: HeldAccounts, line_grant: Grant) -> None:
     """Charge a line with the dollars that the router spent in the same period before the first
     grant.
     """
     account = loose.kept[-1] if loose is not None and loose.kept else None
-    if account is not None and lent.begin <= account.begin < lent.end:
+    if account is not None and line_grant.begin <= account.begin < line_grant.end:
         line.kept.append(
             Account(
-                lent.begin,
-                lent.end,
+                line_grant.begin,
+                line_grant.end,
                 0.0,
                 account.charged_usd,
                 account.waiting,

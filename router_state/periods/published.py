@@ -86,10 +86,10 @@ def _lease(one: Standing, ledger: Ledger) -> dict[str, object]:
     """Return the fields of `pb.lambda` that name a holding's pool and line; empty for the router's
     own budget.
     """
-    line, leases = one.accounts, ledger.holdings
-    if leases is None or not isinstance(line, HeldAccounts):
+    line, holdings = one.accounts, ledger.holdings
+    if holdings is None or not isinstance(line, HeldAccounts):
         return {}
-    found: dict[str, object] = {"pool": leases.pool_id, "line": line.name}
+    found: dict[str, object] = {"pool": holdings.pool_id, "line": line.name}
     if (holding := line.holdings.get(one.account.begin)) is not None:
         found["lease_until"] = utc(holding.until)
     return found

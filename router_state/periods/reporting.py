@@ -83,18 +83,18 @@ def reported(
     ledger: Ledger, dual: PeriodDual | None, arms: Arms, router_id: str, *, now: float, left: bool
 ) -> Reported | None:
     """Return a router's report to its pool; None without a pool."""
-    leases = ledger.holdings
-    if leases is None:
+    holdings = ledger.holdings
+    if holdings is None:
         return None
     prices, costs = ([], []) if left or dual is None else _demand(dual, arms)
     lines = tuple(
         held
-        for line in leases.lines
+        for line in holdings.lines
         if line.line != UNKNOWN
         for held in _held(ledger, line, prices, costs, now=now, left=left)
     )
-    member = f"router:{router_id}"
-    return Reported(leases.pool_id, member, leases.born, leases.n, leases.moves, left, lines)
+    pool_id, born, n, moves = holdings.pool_id, holdings.born, holdings.n, holdings.moves
+    return Reported(pool_id, f"router:{router_id}", born, n, moves, left, lines)
 
 
 def _held(

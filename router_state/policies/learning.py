@@ -7,13 +7,8 @@ from __future__ import annotations
 from router_state.change import bill_change, reward_change
 from router_state.config import Vector
 from router_state.kernel import Arm, CostModel, learn_bill
-from router_state.record import RequestRecord
+from router_state.record import NOT_LEARNED, RequestRecord
 from router_state.router import RouterState
-
-NOT_LEARNED = -2000.0
-"""Mark of a reward that was not learned, in place of the arm's `forgotten`, which is never
-negative.
-"""
 
 
 def learn_apart(

@@ -177,17 +177,17 @@ class Pool:
             return False
         grant.require_epoch(self.epoch)
         # Money that comes back through a circle of pools is the pool's own.
-        lent = {
+        granted = {
             (one.line, one.budget.identity, one.begin): one
             for one in grant.lines
             if one.line.rpartition("/")[0] != self.pool_id
         }
-        kinds = {at[:2] for at in lent}
+        kinds = {at[:2] for at in granted}
         self._require_few(config, kinds)
         self.taken, self.epoch = grant.n, grant.epoch
         for line in self._from_above():
             line.usd = 0.0
-        for at, one in lent.items():
+        for at, one in granted.items():
             line = self._line(at, one.budget, one.end)
             line.usd, line.until = one.usd, one.until
         self._drop_ended(kinds)

@@ -53,4 +53,4 @@ def in_force(labels: Labels, declared: DeclaredSources) -> Label | None:
     rewards = [said[name].reward or 0.0 for name in gold or [first]]
     # Of one label not the mean, which may differ in the last digit.
     reward = rewards[0] if len(rewards) == 1 else sum(rewards) / len(rewards)
-    return Label(reward, first, said[first].rank, said[first].revision, 0.0)
+    return Label(reward, first, said[first].rank, said[first].revision)

@@ -26,7 +26,7 @@ STAGES = {
     "costs": "pace_spend",
     "rewards": "learn_from_rewards",
     "pools": "declare_pools",
-    "leases": "lend_money",
+    "leases": "exchange_grants",
     "kin": "hear_kin",
 }
 """Stage in a dead letter, by source topic."""

@@ -22,6 +22,10 @@ from ground.json_values import Document
 from ground.messages import Record, headers_of
 from ground.traces import trace_of
 
+DECIDED = ("model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t")
+"""Fields of a decision that stand on the span of its request, as `pb.NAME`."""
+Decided = dict[tuple[str, str | None], Document]
+"""Attributes of decisions by router and request."""
 REMEMBERED = 100_000
 """Requests whose trace is remembered for their bills and labels; some hundred bytes each."""
 
@@ -42,14 +46,15 @@ class Spans:
 
     def group(self, group: Group) -> None:
         """Make the spans of a group that is finished, those of each topic apart."""
+        decided = _decided(group)
         for batch in group.batches:
-            self._end(batch, group.passed, time.time_ns())
+            self._end(batch, group.passed, decided, time.time_ns())
 
     def stop(self) -> None:
         """Export what is left."""
         self._provider.shutdown()
 
-    def _end(self, batch: Batch, passed: Passed, ended: int) -> None:
+    def _end(self, batch: Batch, passed: Passed, decided: Decided, ended: int) -> None:
         phases = [*batch.passed, *passed]
         attributes = {"messaging.system": "kafka", "messaging.destination.name": batch.name}
         attributes["messaging.batch.message_count"] = len(batch.messages)  # type: ignore[assignment]
@@ -60,10 +65,12 @@ class Spans:
         for (phase, start), (_, end) in zip(phases, [*phases[1:], ("", ended)], strict=True):
             self._tracer.start_span(phase, context=inside, start_time=start).end(end)
         for message in batch.messages:
-            self._end_event(message, batch, Link(span.get_span_context()), ended)
+            self._end_event(message, batch, decided, Link(span.get_span_context()), ended)
         span.end(ended)
 
-    def _end_event(self, message: Record, batch: Batch, link: Link, ended: int) -> None:
+    def _end_event(
+        self, message: Record, batch: Batch, decided: Decided, link: Link, ended: int
+    ) -> None:
         carrier, request_id = self._trace_of(message, batch.name)
         if not carrier:
             return
@@ -76,6 +83,8 @@ class Spans:
         }
         if request_id is not None:
             attributes["pb.request_id"] = request_id
+        if batch.name == "requests":
+            attributes |= decided.get((attributes["pb.router_id"], request_id), {})
         parent = TraceContextTextMapPropagator().extract(carrier)
         options: Document = {
             "kind": SpanKind.CONSUMER,
@@ -105,6 +114,17 @@ class Spans:
             while len(self._requests) > self._remembered:
                 self._requests.popitem(last=False)
         return carrier or self._requests.get(at, {}), request_id
+
+
+def _decided(group: Group) -> Decided:
+    """Return the attributes of a group's decisions that belong to a trace."""
+    routes = (loads(value) for _, value, trace in group.answers.routes if trace)
+    return {
+        (route["router_id"], route["request_id"]): {
+            f"pb.{name}": route[name] for name in DECIDED if route.get(name) is not None
+        }
+        for route in routes
+    }
 
 
 def _request_id(value: bytes | None) -> str | None:

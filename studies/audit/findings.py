@@ -45,6 +45,7 @@ class Kind(StrEnum):
     PUBLISHED = "published_state_differs"
     CORRUPT = "state_corrupt"
     UNSERVED = "no_worker_answers"
+    CHAIN = "chain_differs"
 
 
 @dataclass(frozen=True, slots=True)

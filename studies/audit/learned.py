@@ -31,11 +31,11 @@ from schemas.topic_roles import SOURCES
 from studies.audit.findings import Findings, Kind
 from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
-from studies.history.account import Account
 from studies.history.merge import Merge
 from studies.history.reading import Decision
 from studies.history.records import Record
 from studies.history.rerun import Rerun, expire_oldest
+from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
 
 TOLERANCE, ROUNDING = 1e-9, 1e-13
@@ -100,7 +100,7 @@ class LearnedCheck:
         self._evidence = evidence
         self._findings = findings
 
-    def run(self, read: Progress, rerun: Rerun, account: Account) -> None:
+    def run(self, read: Progress, rerun: Rerun, skipped: Skipped) -> None:
         """Recompute everything, or report that the topics do not hold enough."""
         evidence = self._evidence
         refused = {
@@ -112,7 +112,7 @@ class LearnedCheck:
             Contained(evidence, read),
             evidence.number,
             refused=refused,
-            account=account,
+            skipped=skipped,
             contains=self._contains,
             since={
                 router_id: engine.state.since.text()
@@ -132,9 +132,9 @@ class LearnedCheck:
                     difference.refusal or f"comes out otherwise in {', '.join(difference.fields)}"
                 )
                 self._findings.violation(Kind.DECIDED_OTHERWISE, where, what)
-        for reason, first in account.first.items():
+        for reason, first in skipped.first.items():
             if not reason.startswith(SEEN_TO):
-                what = f"{account.counts[reason]} × {reason} (first: {first})"
+                what = f"{skipped.counts[reason]} × {reason} (first: {first})"
                 self._findings.unprovable("history", f"partition {evidence.number}", what)
         for router_id, engine in evidence.engines.items():
             if router_id not in verdict.unprovable and router_id not in verdict.differences:

@@ -90,11 +90,12 @@ class PoolCheck:
     def _check_line(self, pool: Pool, line: PoolPeriod) -> None:
         """Check that no more was granted than the line has."""
         grants = line.grants.values()
-        lent = math.fsum((line.gone_usd, *(one.before + max(one.usd, one.most) for one in grants)))
+        every = (one.before + max(one.usd, one.most) for one in grants)
+        granted = math.fsum((line.gone_usd, *every))
         where = f"pool {pool.pool_id}, {line.name} from {line.begin:.0f}"
-        if lent <= max(line.usd, line.charged_usd, self._lent_to(pool, line)) + CLOSE:
+        if granted <= max(line.usd, line.charged_usd, self._granted_to(pool, line)) + CLOSE:
             return
-        why = f"{lent!r} are granted of {line.usd!r}"
+        why = f"{granted!r} are granted of {line.usd!r}"
         # The budget was lowered: earlier holdings are being returned, in several rounds.
         if all(
             grant.usd <= grant.charged + CLOSE or grant.most or self._shrinks(pool, name, line)
@@ -124,7 +125,7 @@ class PoolCheck:
             after = usd[0]
         return False
 
-    def _lent_to(self, pool: Pool, line: PoolPeriod) -> float:
+    def _granted_to(self, pool: Pool, line: PoolPeriod) -> float:
         """Return what the parent pool counts as granted to this pool; money asked back is on its
         way."""
         above = None if pool.config is None else self._pools.get(pool.config.parent or "")

@@ -21,8 +21,8 @@ from studies.audit.recovered_state import Letters, gather, read_letters
 from studies.audit.refusals_told import RefusalCheck
 from studies.audit.served import check_served
 from studies.audit.topic_reading import Progress, Topics
-from studies.history.account import Account
 from studies.history.rerun import Rerun
+from studies.history.skipped import Skipped
 
 
 @dataclass(slots=True)
@@ -114,13 +114,13 @@ def _audit_partition(
     strays.sent += answers.strays
     strays.arrived += answers.forwarded
     check_published(evidence, read, findings)
-    account = Account()
+    skipped = Skipped()
     rerun = Rerun(
         contexts=StateContexts(evidence),  # type: ignore[arg-type]
         rank_of=settings.source_rank,
         read_prior=blocking_prior_reader(settings.priors_path),
-        account=account,
+        skipped=skipped,
     )
-    LearnedCheck(evidence, findings).run(read, rerun, account)
+    LearnedCheck(evidence, findings).run(read, rerun, skipped)
     if now is not None:
         check_served(evidence, findings, now=now)

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from router_state.events import OfCapability
 from router_state.since import Step, steps_of
 from schemas.rewards import subject_of
-from studies.history.account import Account
 from studies.history.happened import (
     Billed,
     Decided,
@@ -31,6 +30,7 @@ from studies.history.happened import (
 from studies.history.queue import Queue
 from studies.history.reading import Decision
 from studies.history.records import History, Record
+from studies.history.skipped import Skipped
 from studies.history.source_events import (
     MAX_WAITING,
     Cursor,
@@ -55,7 +55,7 @@ class Merge:
         refused: offsets of refused events by (short topic name, partition), see
             `records.refused_offsets`.
         router_id: only this router; None: all.
-        account: counts skipped records.
+        skipped: counts skipped records.
         contains: function that tells which decisions belong to the history; by default all do.
         since: the steps after each router's last decision, if a state holds them.
     """
@@ -66,15 +66,15 @@ class Merge:
         partition: int,
         *,
         refused: dict[tuple[str, int], set[int]],
-        account: Account,
+        skipped: Skipped,
         router_id: str | None = None,
         contains: Callable[[Decision], bool] | None = None,
         since: Mapping[str, str] | None = None,
     ) -> None:
         self._contains = contains
         self._since = since or {}
-        self._account = account
-        self._decoder = Decoder(partition, router_id, account)
+        self._skipped = skipped
+        self._decoder = Decoder(partition, router_id, skipped)
 
         def cursor(topic: str) -> Cursor:
             # Compaction leaves holes among declarations; a decision without its declaration is
@@ -82,14 +82,14 @@ class Merge:
             where = None if topic == "routers" else f"{topic}-{partition}"
             found = refused.get((topic, partition), set())
             return Cursor(
-                history.read(topic, partition), refused=found, where=where, account=account
+                history.read(topic, partition), refused=found, where=where, skipped=skipped
             )
 
         self._cursors = {
             topic: cursor(topic) for topic in ("routers", "requests", "routes", "costs", "rewards")
         }
         self._requests = Requests(
-            self._cursors["requests"], self._decoder, account, self._is_decided
+            self._cursors["requests"], self._decoder, skipped, self._is_decided
         )
         self._queues: dict[str, Queue] = {}
         # By kind of step: what its topic says, by offset, once any was needed.
@@ -145,14 +145,14 @@ class Merge:
         # not counted as missing.
         if queue.decided == 0 and seq > 1 and len(queue.early) > REORDER:
             queue.decided = min(queue.early) - 1
-            self._account.skip(
+            self._skipped.skip(
                 "the decisions before this one are gone",
                 f"routes offset {record.offset}, seq {queue.decided + 1}",
             )
         if len(queue.early) > REORDER:
             missing = queue.decided + 1
             queue.decided = min(queue.early) - 1
-            self._account.skip(
+            self._skipped.skip(
                 "decisions are missing",
                 f"seq {missing} to {queue.decided} of router {decision.router_id}",
             )
@@ -161,7 +161,7 @@ class Merge:
 
     def _decide(self, queue: Queue, record: Record, decision: Decision) -> None:
         if decision.seq > queue.decided + 1:
-            self._account.skip(
+            self._skipped.skip(
                 "decisions are missing",
                 f"seq {queue.decided + 1} to {decision.seq - 1} of router {decision.router_id}",
             )
@@ -171,7 +171,7 @@ class Merge:
         offset = None if applied is None else applied.request
         request = self._requests.of(decision.router_id, request_id, offset)
         if request is None:
-            self._account.skip(
+            self._skipped.skip(
                 "decisions whose request is gone",
                 f"routes-{self._decoder.partition} offset {record.offset}",
             )
@@ -343,7 +343,7 @@ class Merge:
         queue.wait(request_id, event)
         if len(queue.orphans) > MAX_WAITING:
             lost, _ = queue.orphans.popitem(last=False)
-            self._account.skip("feedback of a request that has no decision", f"request {lost}")
+            self._skipped.skip("feedback of a request that has no decision", f"request {lost}")
 
     def _rest(self) -> None:
         """Yield the events after the last decision."""
@@ -364,7 +364,7 @@ class Merge:
             for event in rest:
                 self._known(queue, event)
             for request_id in queue.orphans:
-                self._account.skip(
+                self._skipped.skip(
                     "feedback of a request that has no decision", f"request {request_id}"
                 )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from agents.declaring.configuration import config_of
 from agents.feedback.core_events import asked, charged, judged
-from agents.routing.mean_context import mean_context
+from agents.routing.request_contexts import mean_context
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -19,9 +19,9 @@ from router_state.since import Step
 from router_state.state import redeclaring, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Feedback, Happened, Swept, Untold
+from studies.history.skipped import Skipped
 
 REMEMBERED = 100_000
 """Latest requests of a router that a rerun remembers."""
@@ -72,13 +72,13 @@ class Rerun:
         contexts: Contexts,
         rank_of: Callable[[str], int],
         read_prior: ReadPrior,
-        account: Account,
+        skipped: Skipped,
     ) -> None:
         self.engines: dict[str, Engine] = {}
         self._contexts = contexts
         self._rank_of = rank_of
         self._read_prior = read_prior
-        self._account = account
+        self._skipped = skipped
 
     def apply(self, event: Happened) -> RequestRecord | None:
         """Apply one event; return the decision that the engine makes of a request.
@@ -106,7 +106,7 @@ class Rerun:
             try:
                 self._feed(event, engine)
             except RouterStateError as error:
-                self._account.skip(
+                self._skipped.skip(
                     f"refused by the engine ({error.reason})", f"offset {event.offset}"
                 )
         return None
@@ -124,7 +124,7 @@ class Rerun:
             else:
                 engine.apply(Redeclared(config), event.at).accepted()
         except RouterStateError as error:
-            self._account.skip(
+            self._skipped.skip(
                 f"refused by the engine ({error.reason})", f"routers offset {event.offset}"
             )
 

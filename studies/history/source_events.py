@@ -17,10 +17,10 @@ from schemas.leases import LeaseNoted
 from schemas.quick import Request
 from schemas.reasons import Reason
 from schemas.routers import decode_router
-from studies.history.account import Account
 from studies.history.happened import Declared
 from studies.history.reading import READERS
 from studies.history.records import Record
+from studies.history.skipped import Skipped
 
 MAX_WAITING = 100_000
 """Most events that are kept until their decision is read."""
@@ -32,12 +32,12 @@ class Cursor:
     """
 
     def __init__(
-        self, records: Iterator[Record], *, refused: set[int], where: str | None, account: Account
+        self, records: Iterator[Record], *, refused: set[int], where: str | None, skipped: Skipped
     ) -> None:
         self._records = records
         self._refused = refused
         self._where = where
-        self._account = account
+        self._skipped = skipped
         self._expected = 0
         self._holes: list[tuple[int, int]] = []
         self.head: Record | None = None
@@ -70,16 +70,16 @@ class Cursor:
             if first == 0
             else "offsets are missing in between"
         )
-        self._account.skip(f"{where}: {reason}", f"{first} to {offset - 1}", offset - first)
+        self._skipped.skip(f"{where}: {reason}", f"{first} to {offset - 1}", offset - first)
 
 
 class Decoder:
     """Decode a partition's records of one router or of all, and count those which can't be."""
 
-    def __init__(self, partition: int, router_id: str | None, account: Account) -> None:
+    def __init__(self, partition: int, router_id: str | None, skipped: Skipped) -> None:
         self.partition = partition
         self._key = None if router_id is None else router_id.encode()
-        self._account = account
+        self._skipped = skipped
         # Router and key of the last event: those of the next one are nearly always the same.
         self._last: str | None = None
         self._last_key: bytes | None = None
@@ -108,7 +108,7 @@ class Decoder:
         return event
 
     def _skip(self, reason: Reason, topic: str, record: Record) -> None:
-        self._account.skip(
+        self._skipped.skip(
             f"malformed ({reason.value})", f"{topic}-{self.partition} offset {record.offset}"
         )
 
@@ -163,12 +163,12 @@ class Requests:
         self,
         cursor: Cursor,
         decoder: Decoder,
-        account: Account,
+        skipped: Skipped,
         is_decided: Callable[[str, str], bool],
     ) -> None:
         self._cursor = cursor
         self._decoder = decoder
-        self._account = account
+        self._skipped = skipped
         self._is_decided = is_decided
         self._waiting: OrderedDict[tuple[str, str], tuple[int, Request]] = OrderedDict()
         # Requests with an id that was decided before; a worker that forgot the first one decides
@@ -215,5 +215,5 @@ class Requests:
             waiting[request.router_id, request.request_id] = record.offset, request
             if len(waiting) > MAX_WAITING:
                 (_, lost), _ = waiting.popitem(last=False)
-                self._account.skip("requests without a decision", f"request {lost}")
+                self._skipped.skip("requests without a decision", f"request {lost}")
         return None

@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from agents.declaring.configuration import projection_ref
 from agents.feedback.core_events import needs_of, seconds
-from agents.routing.mean_context import mean_context
+from agents.routing.request_contexts import mean_context
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
 from router_state.events import UNANSWERED, Needs
 from router_state.sessions.cache_prices import cache_of
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
 from studies.history.reading import Decision
+from studies.history.skipped import Skipped
 
 HORIZON = 20_000
 """Number of later decisions for which a case waits for its bill and label."""
@@ -98,7 +98,7 @@ class Cases:
         happened: Iterable[Happened],
         *,
         contexts: Contexts,
-        account: Account,
+        skipped: Skipped,
         horizon: int = HORIZON,
         since: float = float("-inf"),
         until: float = float("inf"),
@@ -106,7 +106,7 @@ class Cases:
     ) -> None:
         self._happened = happened
         self._contexts = contexts
-        self._account = account
+        self._skipped = skipped
         self._horizon = horizon
         self._since, self._until = since, until
         self._first, self._last = offsets or (0, 2**63)
@@ -163,7 +163,7 @@ class Cases:
         at = event.at
         # Clocks of workers differ; forgetting goes by time, which must not go back.
         if at < self._clock:
-            self._account.skip(
+            self._skipped.skip(
                 "clock jumps back; taken as standing still", f"decision {decision.seq}"
             )
             at = self._clock

@@ -41,7 +41,7 @@ def figures(study: Study) -> Document:
         "requests": study.survey.requests,
         "without_outcomes": study.survey.without_outcomes,
         "marks": [{"index": mark.index, "label": mark.label} for mark in study.world.marks],
-        "skipped": dict(sorted(study.account.counts.items())),
+        "skipped": dict(sorted(study.skipped.counts.items())),
         "policies": {
             name: {
                 "total": numbers_of(run.track.total),

@@ -10,19 +10,19 @@ from streams.encoder.encoder_by_settings import encoder_of, projections_of
 from streams.encoder.projections import Encoders
 from streams.priors.references import blocking_prior_reader
 from streams.settings import Settings
-from studies.history.account import Account
 from studies.history.encoded import Contexts, Encode
 from studies.history.happened import Happened
 from studies.history.merge import Merge
 from studies.history.records import History, partitions_of, refused_offsets
 from studies.history.rerun import ReadPrior
+from studies.history.skipped import Skipped
 
 
-def happened(history: History, router_id: str | None, account: Account) -> Iterator[Happened]:
-    """Yield the events of a router, or of all; `account` counts skipped records."""
+def happened(history: History, router_id: str | None, skipped: Skipped) -> Iterator[Happened]:
+    """Yield the events of a router, or of all; `skipped` counts skipped records."""
     refused = refused_offsets(history)
     for partition in partitions_of(history, router_id):
-        yield from Merge(history, partition, refused=refused, account=account, router_id=router_id)
+        yield from Merge(history, partition, refused=refused, skipped=skipped, router_id=router_id)
 
 
 def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from drawing.declaration_changes import Portfolio, differences
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Declared, Happened
 from studies.history.rerun import ReadPrior
+from studies.history.skipped import Skipped
 from studies.simulate.case_file import CaseFile
 from studies.simulate.cases import Case, Cases
 from studies.simulate.policies import decider_of
@@ -68,7 +68,7 @@ class Study:
     survey: Survey
     world: World
     runs: dict[str, PolicyRun]
-    account: Account
+    skipped: Skipped
     seconds: float
     alone: dict[str, PolicyRun] = field(default_factory=dict)
 
@@ -143,7 +143,7 @@ def study(
     offsets: tuple[int, int] | None = None,
     compare: bool | None = None,
     weighted: bool = True,
-    account: Account | None = None,
+    skipped: Skipped | None = None,
 ) -> Study:
     """Play a scenario over one router's history.
 
@@ -151,16 +151,16 @@ def study(
         happened: the history, read once.
         compare: estimate what policies would have earned; None: where outcomes are missing.
         weighted: use logged propensities for it.
-        account: takes what is left out, and is part of the study.
+        skipped: takes what is left out, and is part of the study.
 
     Raises:
         BadScenario: it does not fit the history.
         NoRequest: there is none in the range.
     """
-    account, started = Account() if account is None else account, time.process_time()
+    skipped, started = Skipped() if skipped is None else skipped, time.process_time()
     with CaseFile() as kept:
         cases = Cases(
-            happened, contexts=contexts, account=account, since=since, until=until, offsets=offsets
+            happened, contexts=contexts, skipped=skipped, since=since, until=until, offsets=offsets
         )
         found = survey(kept.keep(cases), scenario)
         done = run(
@@ -172,7 +172,7 @@ def study(
             weighted=weighted,
             beside_mix=True,
         )
-    return replace(done, account=account, seconds=time.process_time() - started)
+    return replace(done, skipped=skipped, seconds=time.process_time() - started)
 
 
 def run(
@@ -219,7 +219,7 @@ def run(
     )
     simulation.play(cases)
     spent = time.process_time() - started
-    return Study(scenario, found, world, runs, Account(), spent, alone)
+    return Study(scenario, found, world, runs, Skipped(), spent, alone)
 
 
 def _always_there(scenario: Scenario, found: Survey) -> list[str]:

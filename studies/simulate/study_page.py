@@ -154,7 +154,7 @@ def _left_out(study: Study) -> list[str]:
         for name, run in study.runs.items()
         for reason, count in run.track.refused.items()
     ]
-    return [*study.account.lines(), *refused]
+    return [*study.skipped.lines(), *refused]
 
 
 def _text(value: float | None, form: str) -> str:

@@ -220,6 +220,8 @@ async def test_spans_of_a_batch_its_phases_and_its_traced_events() -> None:
     assert event.context.trace_id == int(TRACE, 16)
     assert event.attributes is not None
     assert event.attributes["pb.request_id"] == "r-1"
+    assert event.attributes["pb.model"] in router(HOME)["models"]
+    assert 0.0 < event.attributes["pb.propensity"] <= 1.0  # type: ignore[operator]
     assert [link.context.span_id for link in event.links] == [
         batch.context.span_id if batch.context else None
     ]

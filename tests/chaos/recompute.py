@@ -166,8 +166,8 @@ class Recomputation:
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:
     """Name the pieces that are not equal to the bit.
 
-    What waits has a time that depends on when it came. A pool lends by the clock: an audit compares
-    what it lent with what its members took.
+    What waits has a time that depends on when it came. A pool grants by the clock: an audit
+    compares what it granted with what its members took.
     """
 
     def mine(table: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

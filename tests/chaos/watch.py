@@ -100,8 +100,8 @@ class WatchedService(RunningService):
         """Tell whether no request has waited for longer than a calm but busy machine explains."""
         return min(self._open.values(), default=float("inf")) > time.monotonic() - 2.0
 
-    def lent(self, home: str) -> bool:
-        """Tell whether a member of a pool has dollars of it."""
+    def holds(self, home: str) -> bool:
+        """Tell whether a member of a pool holds dollars of it."""
         return any(budget["usd"] > 0.0 for budget in self.shown.get(home, {}).get("budgets", ()))
 
     def owed(self, load: Load) -> dict[str, int]:
@@ -115,5 +115,5 @@ class WatchedService(RunningService):
             "decisions": asked - sum(router_id in homes for router_id, _ in self.decided),
             "bills": paid - sum(router.get("settled", 0) for router in shown),
             "rewards": judged - sum(router.get("rewards_applied", 0) for router in shown),
-            "leases": sum(not self.lent(home) for home in load.members),
+            "leases": sum(not self.holds(home) for home in load.members),
         }

@@ -21,8 +21,8 @@ from ground.json_text import dumps, loads
 from ground.texts import NOT_UNICODE, is_valid, mended
 from schemas import CostReported, MalformedEvent, Reason, RequestSubmitted, decode
 from schemas.quick import Bill, Request, read
-from studies.history.account import Account
 from studies.history.records import JsonlHistory, Record
+from studies.history.skipped import Skipped
 from studies.history.source_events import Decoder
 from studies.warm_start.judgements import UnusableJudgements, read_judgements
 
@@ -102,7 +102,7 @@ def test_a_call_is_read_in_spite_of_half_a_character() -> None:
 
 def test_a_history_gives_the_prompt_that_the_worker_read() -> None:
     raw = escaped({"router_id": "r", "request_id": "1", "prompt": f"cut {HALF}"})
-    read = Decoder(0, None, Account()).event("requests", Record(0, 0.0, b"r", raw, {}))
+    read = Decoder(0, None, Skipped()).event("requests", Record(0, 0.0, b"r", raw, {}))
     assert read.prompt == "cut \ufffd"
 
 

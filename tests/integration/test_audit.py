@@ -12,7 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 
 from studies.audit.findings import Findings, Kind
 from studies.audit.run import audit
@@ -32,7 +33,7 @@ from tests.malformed import malformed
 HOMES = [f"home-{number}" for number in range(6)]
 
 
-def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
+def audited(service: RunningService, *options: str) -> tuple[int, dict[str, Any]]:
     """Run the command on the service's topics; return its exit status and what it says."""
     settings = service.settings
     environment = {
@@ -44,7 +45,7 @@ def audited(service: RunningService) -> tuple[int, dict[str, Any]]:
         "PB_APP_ID": settings.app_id,
     }
     environment |= {"PB_PARTITIONS": str(settings.partitions)}
-    command = [sys.executable, "-m", "commands.cli", "audit", "--json"]
+    command = [sys.executable, "-m", "commands.cli", "audit", "--json", *options]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -69,6 +70,17 @@ async def more_partitions_of_dead_letters(service: RunningService) -> None:
     try:
         wanted = {service.settings.topic("dlq"): NewPartitions(service.settings.partitions + 3)}
         await admin.create_partitions(wanted)
+    finally:
+        await admin.close()
+
+
+async def first_deleted(service: RunningService, topic: str, partition: int) -> None:
+    """Delete the first record of a partition, as retention does."""
+    admin = AIOKafkaAdminClient(**service.settings.kafka_auth())
+    await admin.start()
+    try:
+        place = TopicPartition(service.settings.topic(topic), partition)
+        await admin.delete_records({place: RecordsToDelete(before_offset=1)})
     finally:
         await admin.close()
 
@@ -128,10 +140,22 @@ async def test_audit_of_a_service_that_was_killed_is_clean_until_somebody_tamper
         assert stopped["checked"]["decisions"] == 900
         assert stopped["checked"]["routers_recomputed"] == len(HOMES)
 
+        chain = tmp_path / "decisions.chain"
+        chained = audited(service, "--chain", str(chain))[1]["checked"]["records_chained"]
+        assert chained >= 900
+        assert audited(service, "--chain", str(chain))[1]["checked"] == {
+            "records_compared": chained
+        }
+
         forged = {**service.routes(HOMES[0])[0], "model": "other", "lambda_t": 0.5}
         await service.send("routes", forged, partition=service.partition_of(HOMES[0]))
         status, tampered = audited(service)
         assert (status, set(tampered["violations"])) == (1, {"decision_contradicts_itself"})
+        found = audited(service, "--chain", str(chain))[1]
+        assert found["checked"] == {"records_compared": chained, "records_chained": 1}
+        await first_deleted(service, "routes", service.partition_of(HOMES[0]))
+        status, shorter = audited(service, "--chain", str(chain))
+        assert (status, set(shorter["unprovable"])) == (0, {"chained_records_deleted"})
 
 
 async def test_a_service_in_a_crash_loop_is_told_with_the_time_since_when(

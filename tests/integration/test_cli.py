@@ -474,13 +474,13 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     for name, pool in (("pool-a", "all"), ("pool-b", "rest"), ("pool-c", "rest")):
         assert f"in pool {pool}" in done(worker, "pools", "join", pool, router=name)
 
-    def lent() -> dict[str, float]:
+    def granted() -> dict[str, float]:
         shown = done_json(worker, "pools", "show", "all").get("all/month", {})
         return {name: one["usd"] for name, one in shown.get("routers", {}).items()}
 
-    until(lambda: len(lent()) == 3 and sum(lent().values()) > 29.0)
-    assert sum(lent().values()) <= 30.0
-    assert lent()["pool-a"] >= 14.9
+    until(lambda: len(granted()) == 3 and sum(granted().values()) > 29.0)
+    assert sum(granted().values()) <= 30.0
+    assert granted()["pool-a"] >= 14.9
     assert "are granted" in done(worker, "pools", "show")
     same = [{"usd": 7, "per": "day"}, {"usd": 9, "per": "day"}]
     asyncio.run(_declare_pool(worker, {"pool_id": "all", "budget": same}))
@@ -488,7 +488,7 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     state = done_json(worker, "budget", "show", router="pool-b")
     assert [(one["pool"], one["line"]) for one in state["budgets"]] == [("rest", "all/month")]
     assert "in no pool" in done(worker, "pools", "join", "none", router="pool-b")
-    until(lambda: "pool-b" not in lent())
+    until(lambda: "pool-b" not in granted())
     assert "is gone" in done(worker, "pools", "remove", "rest")
     assert run(worker, "pools", "show", "rest").exit_code == 1
     refused = run(worker, "pools", "set", "all", "20")

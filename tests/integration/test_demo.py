@@ -89,6 +89,21 @@ def test_a_short_demo_answers_every_request_on_budget_and_without_dead_letters(
     assert asyncio.run(topics_of_demos(kafka)) <= before
 
 
+def test_a_ramp_ends_with_the_proof_of_what_it_saved(kafka: str, tmp_path: Path) -> None:
+    options = ("--ramp", "--requests", "300", "--folder", str(tmp_path))
+    with demo(*options, kafka=kafka) as process:
+        stdout, stderr = process.communicate(timeout=240)
+    assert process.returncode == 0, stderr
+    figures, proof = json.loads(stdout), json.loads((tmp_path / "proof.json").read_text())
+    whole = proof["figures"]["whole"]
+    # All but the hold-out may be routed, and a fifth at least.
+    assert 30 < whole["routed"] < 285 and sum(whole["bills"].values()) == 300
+    assert whole["cost_usd"]["incumbent"] > 5 * whole["cost_usd"]["router"]
+    assert figures["proof"] == proof["says"] and proof["says"] in stderr.replace("\n", " ")
+    assert figures["mean_cost_usd"] == pytest.approx(whole["cost_usd"]["router"])
+    assert "Share that is routed" in (tmp_path / "demo.html").read_text()
+
+
 def test_ctrl_c_stops_everything_that_was_started(kafka: str, tmp_path: Path) -> None:
     with demo("--folder", str(tmp_path), kafka=kafka) as process:
         assert process.stderr is not None

@@ -96,7 +96,7 @@ async def test_no_more_is_spent_than_the_pool_has_though_a_worker_is_killed(
     )
     await bill(0)
     assert spent <= 1.005 * USD
-    # What one router had left was lent to another before anybody was refused for good.
+    # What one router had left was granted to another before anybody was refused for good.
     assert spent >= 0.9 * USD
     assert set(service.reasons()) == {"budget_spent"}
     reports = [budgets(service, name) for name in ROUTERS]

@@ -12,13 +12,13 @@ import pytest
 
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.folders import export
 from studies.history.kafka_history import KafkaHistory
 from studies.history.merge import Merge
 from studies.history.records import History, JsonlHistory, refused_offsets
 from studies.history.rerun import Rerun
+from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
 from tests.integration.replay_recording import record_history
 
@@ -38,21 +38,21 @@ def no_encoder(*_: Any) -> Any:
     raise AssertionError("the history has contexts")
 
 
-def verified(history: History, rank_of: Callable[[str], int]) -> tuple[Verdict, Account]:
-    account, verdict = Account(), Verdict()
+def verified(history: History, rank_of: Callable[[str], int]) -> tuple[Verdict, Skipped]:
+    skipped, verdict = Skipped(), Verdict()
     refused = refused_offsets(history)
     for partition in history.partitions():
         rerun = Rerun(
-            contexts=Contexts(no_encoder), rank_of=rank_of, read_prior=no_encoder, account=account
+            contexts=Contexts(no_encoder), rank_of=rank_of, read_prior=no_encoder, skipped=skipped
         )
-        verify(Merge(history, partition, refused=refused, account=account), rerun, verdict)
-    return verdict, account
+        verify(Merge(history, partition, refused=refused, skipped=skipped), rerun, verdict)
+    return verdict, skipped
 
 
 def test_every_decision_of_a_run_with_a_killed_worker_is_made_again(recorded: Settings) -> None:
     with KafkaHistory(recorded) as history:
-        verdict, account = verified(history, recorded.source_rank)
-    assert verdict.differences == {} and verdict.unprovable == {} and account.counts == {}
+        verdict, skipped = verified(history, recorded.source_rank)
+    assert verdict.differences == {} and verdict.unprovable == {} and skipped.counts == {}
     assert verdict.compared == verdict.equal == REQUESTS
     assert verdict.identical == REQUESTS
 

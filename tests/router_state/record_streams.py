@@ -607,9 +607,9 @@ class Played:
         heapq.heappush(self.due, (at, len(self.past) + len(self.due) * 100_000, event))
 
     def grant(self) -> Granted:
-        """Return what a pool lends."""
+        """Return what a pool grants."""
         self.granted += 1
-        lent = {
+        line = {
             "line": "acme/day",
             "per": "day",
             "zone": "UTC",
@@ -624,7 +624,7 @@ class Played:
             "pool_id": "acme",
             "born": 1,
             "n": self.granted,
-            "lines": [lent],
+            "lines": [line],
             "offset": self.granted,
         }
         return convert(grant, Granted)

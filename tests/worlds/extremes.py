@@ -14,7 +14,7 @@ from schemas.event import Event, MalformedEvent, decode
 from schemas.lambdas import LambdaUpdated
 from schemas.leases import LeaseNoted
 from schemas.routes import RouteDecided
-from tests.lending_world import World
+from tests.granting_world import World
 from tests.memory_worker import Left
 
 USD = (0.0, 5e-324, 1e-320, 1e-300, 1e-13, 1e-7, 0.01, 1.0, 999.9, 1e6, 1e9)

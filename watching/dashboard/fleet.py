@@ -275,6 +275,6 @@ def _row(router: RouterView, now: float) -> Row:
         "in_flight": state and state.in_flight,
         "alarms": router.alarms,
         "suspects": [f"{model}" for model in router.suspects],
-        "declaration": router.standing,
+        "declaration": router.declaration_status,
         "news": router.news[-1].text if router.news else None,
     }

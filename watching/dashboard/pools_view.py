@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from doors.pools.standing import LineStanding, lines_of
+from doors.pools.pool_lines import PoolLine, lines_of
 from ground.json_values import Document
 from schemas.lambdas import PeriodStanding
 from schemas.pools import PoolDeclared
@@ -45,19 +45,18 @@ class Pools:
             if one.state is not None and one.state.budgets and self._allows(one.router_id)
         ]
         documents = {name: one.model_dump(mode="json") for name, one in pools.items()}
-        lines = lines_of(documents, states)
-        lending: dict[str, list[LineStanding]] = {}
-        for line in lines.values():
-            lending.setdefault(line.name.rpartition("/")[0], []).append(line)
+        lines: dict[str, list[PoolLine]] = {}
+        for line in lines_of(documents, states).values():
+            lines.setdefault(line.name.rpartition("/")[0], []).append(line)
         used = {one.pool for state in states for one in state.budgets or () if one.pool}
         return [
-            _pool(name, pools.get(name), lending.get(name, []))
-            for name in sorted({*pools, *lending})
-            if self._allows(name) or name in used or any(x.routers for x in lending.get(name, []))
+            _pool(name, pools.get(name), lines.get(name, []))
+            for name in sorted({*pools, *lines})
+            if self._allows(name) or name in used or any(x.routers for x in lines.get(name, []))
         ]
 
 
-def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -> Document:
+def _pool(name: str, declared: PoolDeclared | None, lines: list[PoolLine]) -> Document:
     return {
         "pool_id": name,
         "parent": declared and declared.parent,
@@ -69,8 +68,8 @@ def _pool(name: str, declared: PoolDeclared | None, lines: list[LineStanding]) -
     }
 
 
-def _line(line: LineStanding) -> Document:
-    leases = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
+def _line(line: PoolLine) -> Document:
+    holdings = sorted(line.routers.items(), key=lambda one: (-one[1].usd, one[0]))
     return {
         "name": line.name,
         "per": line.name.rpartition("/")[2],
@@ -82,9 +81,9 @@ def _line(line: LineStanding) -> Document:
         "why": line.why,
         "leases": [
             _lease(router_id, one, asked=router_id not in line.unasked)
-            for router_id, one in leases[:MOST_LEASES]
+            for router_id, one in holdings[:MOST_LEASES]
         ],
-        "more": max(0, len(leases) - MOST_LEASES),
+        "more": max(0, len(holdings) - MOST_LEASES),
     }
 
 

@@ -82,7 +82,7 @@ class RouterView:
     _samples: tuple[tuple[float, int], ...] = ()
 
     @property
-    def standing(self) -> Document:
+    def declaration_status(self) -> Document:
         """The status of the newest declaration: `in_force`, `waiting` or `refused`, and why."""
         refusal = self.declarations.refusal
         if refusal is None:

@@ -28,7 +28,7 @@ LONGEST_SECONDS = 1800.0
 """Seconds after which a study is ended; its page says so."""
 LINE_BYTES = 16 * 2**20
 """Largest result of a study, as one line of JSON."""
-KINDS = ("what_if", "frontier", "kinds")
+KINDS = ("what_if", "frontier", "kinds", "proof")
 """Studies that a page may ask for, see `study_child`."""
 
 

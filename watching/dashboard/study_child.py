@@ -9,12 +9,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
 from ground.boundary import Attempt
 from ground.json_values import Document
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
 
 T = TypeVar("T")
 NICE = 10
@@ -35,9 +38,9 @@ def main() -> None:
 
 def _done(job: Document) -> object:
     from streams.settings import load_settings
-    from studies.history.account import Account
     from studies.history.happened import Declared
     from studies.history.kafka_history import KafkaHistory
+    from studies.history.skipped import Skipped
     from studies.simulate.case_file import CaseFile
     from studies.simulate.cases import Cases
     from studies.simulate.past import contexts_of, happened, prior_reader_of
@@ -47,7 +50,9 @@ def _done(job: Document) -> object:
     from watching.dashboard.frontier_view import frontier
     from watching.dashboard.kinds import LAST, Words, kinds
 
-    settings, account, words = load_settings(**job["settings"]), Account(), Words()
+    settings, skipped, words = load_settings(**job["settings"]), Skipped(), Words()
+    if job["kind"] == "proof":
+        return _proof(job, settings)
     scenario = Scenario.model_validate(job.get("scenario") or {})
     read_prior = prior_reader_of(settings)
     with (
@@ -56,8 +61,8 @@ def _done(job: Document) -> object:
         CaseFile() as kept,
     ):
         # Words are collected while the history is read, as cases hold no prompts.
-        past = words.heard(happened(history, job["router_id"], account))
-        cases = Cases(past, contexts=contexts, account=account, since=job["since"])
+        past = words.heard(happened(history, job["router_id"], skipped))
+        cases = Cases(past, contexts=contexts, skipped=skipped, since=job["since"])
         found = survey(kept.keep(_told(cases, "reading the topics", job["expected"])), scenario)
         if not found.requests:
             raise NoRequest
@@ -73,6 +78,24 @@ def _done(job: Document) -> object:
             )
         played = _told(kept, "playing", found.requests)
         return drawn(run(played, found, scenario, read_prior=read_prior))
+
+
+def _proof(job: Document, settings: Settings) -> Document:
+    from studies.history.kafka_history import KafkaHistory
+    from studies.proof.against import INCUMBENT
+    from studies.proof.proof import proof_of
+    from studies.proof.proof_file import Noted
+    from studies.simulate.past import contexts_of
+
+    with KafkaHistory(settings) as history:
+        return proof_of(
+            job["router_id"],
+            Noted(history),
+            settings,
+            mixes={INCUMBENT: None},
+            contexts=lambda: closing(contexts_of(settings)),
+            passing=lambda events, what: _told(events, what, None),
+        )
 
 
 def _told(things: Iterable[T], what: str, of: int | None) -> Iterator[T]:

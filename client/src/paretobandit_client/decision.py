@@ -81,6 +81,22 @@ class Decision:
         """Return the models to try if this one does not answer, the best first."""
         return () if self.route is None else self.route.fallbacks
 
+    def span_attributes(self) -> dict[str, str | float]:
+        """Return the decision as attributes of the span of its call.
+
+        `gen_ai.request.model` is OpenTelemetry's name, `pb.request_id` and `pb.router_id` are those
+        by which the gateway and `pbstream ingest` find the request of a span.
+        """
+        attributes: dict[str, str | float] = {
+            "gen_ai.request.model": self.model,
+            "pb.request_id": self.request_id,
+            "pb.model": self.model,
+        }
+        if self.route is not None:
+            named = ("router_id", "reason", "propensity", "expected_reward", "expected_cost_usd")
+            attributes |= {f"pb.{name}": getattr(self.route, name) for name in named}
+        return attributes
+
     async def cost(
         self,
         *,

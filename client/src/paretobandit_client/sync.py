@@ -56,6 +56,10 @@ class SyncDecision:
         """Return the decision with all its terms; None for a fallback."""
         return self.decision.route
 
+    def span_attributes(self) -> dict[str, str | float]:
+        """Return the attributes for the span of the call, see `Decision.span_attributes`."""
+        return self.decision.span_attributes()
+
     def cost(self, **bill: Any) -> None:
         """Report what the call cost, see `Decision.cost`."""
         self._router.run(self.decision.cost(**bill))

@@ -35,10 +35,10 @@ from commands.demo.benchmark import Benchmark, Split, load_benchmark
 from commands.demo.paper_models import known_before
 from router_state.config import Price
 from streams.priors.fitted_priors import Priors, fields_for_wire
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
+from studies.history.skipped import Skipped
 from studies.simulate.cases import Case, Cases
 from studies.simulate.estimators import OffPolicy
 from studies.simulate.policies import decider_of
@@ -88,9 +88,9 @@ def compared(
     history, scenario = JsonlHistory(folder), Scenario.model_validate({"policies": list(policies)})
 
     def cases() -> Cases:
-        account = Account()
-        merge = Merge(history, 0, refused={}, account=account, router_id=ROUTER)
-        return Cases(merge, contexts=Contexts(_no_encoder), account=account)
+        skipped = Skipped()
+        merge = Merge(history, 0, refused={}, skipped=skipped, router_id=ROUTER)
+        return Cases(merge, contexts=Contexts(_no_encoder), skipped=skipped)
 
     found = survey(cases(), scenario)
     runs = {

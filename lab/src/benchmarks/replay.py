@@ -20,13 +20,13 @@ from benchmarks.history import ROUTER, write_history
 from benchmarks.played import Played
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, NAMES, PRICES, Feed
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.folders import export, open_folder
 from studies.history.happened import Billed, Decided, Declared, Rewarded
 from studies.history.merge import Merge
 from studies.history.records import History, JsonlHistory
 from studies.history.rerun import Remembered, Rerun, configuration
+from studies.history.skipped import Skipped
 from studies.history.verify import verify
 from studies.simulate.scenario import Scenario
 from studies.simulate.study import study
@@ -63,7 +63,7 @@ def made_up_history(folder: Path, *, requests: int, profile: str, outcomes: bool
 
 def merged(history: History) -> Merge:
     """Return the history's events in their order."""
-    return Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
+    return Merge(history, 0, refused={}, skipped=Skipped(), router_id=ROUTER)
 
 
 def bare(history: History) -> Callable[[], Any]:
@@ -98,9 +98,9 @@ def verification(history: History, requests: int) -> Callable[[], Any]:
     """Return a verification from the first byte to the verdict."""
 
     def run() -> None:
-        account = Account()
+        skipped = Skipped()
         rerun = Rerun(
-            contexts=Contexts(unused), rank_of=lambda source: 1, read_prior=unused, account=account
+            contexts=Contexts(unused), rank_of=lambda source: 1, read_prior=unused, skipped=skipped
         )
         verdict = verify(merged(history), rerun)
         assert verdict.identical == requests, "a decision came out otherwise"

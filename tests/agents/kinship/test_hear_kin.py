@@ -19,7 +19,7 @@ from router_state.families.family_reports import Model, Report
 from router_state.families.family_sums import Sums, bytes_of, size_of
 from router_state.state import state_pieces
 from streams.partitioner import partition_of
-from tests.lending_world import MODELS, PARTITIONS, PRICES, World
+from tests.granting_world import MODELS, PARTITIONS, PRICES, World
 
 ROUTERS = [f"desk-{k}" for k in range(5)]
 

@@ -239,11 +239,11 @@ async def test_who_waits_for_room_of_a_partition_that_is_lost_is_told_and_its_ti
     worker, _ = await started()
     await worker.states.close()
     refusing = asyncio.create_task(worker[0].lane.group().__aenter__())
-    lending = asyncio.create_task(Sweep(worker.partitions).round())
+    sweeping = asyncio.create_task(Sweep(worker.partitions).round())
     await passes()
-    assert not refusing.done() and not lending.done()
+    assert not refusing.done() and not sweeping.done()
     worker.partitions.lost(frozenset({0}))
     async with asyncio.timeout(5):
         with pytest.raises(Gone):
             await refusing
-        await lending
+        await sweeping

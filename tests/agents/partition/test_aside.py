@@ -17,7 +17,7 @@ from router_state.pools import pieces
 from router_state.pools.pool import Pool
 from schemas.alerts import AlertRaised
 from schemas.event import decode
-from tests.lending_world import World
+from tests.granting_world import World
 from tests.worlds.extremes import play
 
 
@@ -33,7 +33,7 @@ def aside(world: World) -> list[Any]:
     return [found for one in partitions for found in one.aside.failed.values() if found]
 
 
-async def lending() -> World:
+async def granting() -> World:
     found = await World().start()
     for pool_id, members in (("good", "ab"), ("bad", "cd")):
         found.declare_pool(pool_id, budget={"usd": 10.0, "per": "day"})
@@ -59,7 +59,7 @@ def alerts(world: World) -> list[AlertRaised]:
 async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_next_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, real, tried = await lending(), Pool.set_grants, []
+    world, real, tried = await granting(), Pool.set_grants, []
 
     def set_grants(pool: Pool, *, now: float) -> list[str]:
         names = real(pool, now=now)
@@ -78,7 +78,7 @@ async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_ne
     (alert,) = alerts(world)
     assert (alert.router_id, alert.kind) == ("bad", "set_aside")
     assert alert.evidence["work"] == "lend" and alert.evidence["of"] == "pool"
-    # What failed changed nothing; reports are taken all the same, and the other pool lends.
+    # What failed changed nothing; reports are taken all the same, and the other pool grants.
     assert grants(pieces.pack(world.pool("bad"))) == grants(before)
     assert world.pool("bad").moves > framing.loads(before[""])["numbers"][2]
     monkeypatch.undo()
@@ -87,13 +87,13 @@ async def test_a_pool_that_cannot_lend_is_set_aside_and_tried_again_after_its_ne
             world.ask(name)
         await world.step(seconds=2.0)
     assert not aside(world)
-    assert world.lent(list("cd"), "bad/day") == pytest.approx(10.0, rel=0.05)
+    assert world.granted(list("cd"), "bad/day") == pytest.approx(10.0, rel=0.05)
 
 
 async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = await lending()
+    world = await granting()
 
     lambda_value, real_report = wire.lambda_value, Periods.reported
 
@@ -127,7 +127,7 @@ async def test_a_router_that_cannot_be_published_or_reported_is_set_aside(
 
 
 async def test_an_alert_that_cannot_be_written_ends_nothing() -> None:
-    world = await lending()
+    world = await granting()
     partition = world.partition("a")
     for evidence in ({"usd": float("nan")}, {}):
         alert = Alert("budget_spent", "up", 1.0, world.now, world.now, evidence)
@@ -148,7 +148,7 @@ async def test_a_pools_leases_are_set_in_several_record_batches_where_they_do_no
         world.declare_router(name, "p")
     for _ in range(10):
         await world.step()
-    assert world.lent(names, "p/day") == pytest.approx(60.0, rel=0.05)
+    assert world.granted(names, "p/day") == pytest.approx(60.0, rel=0.05)
     assert not any(map(world.unlent, names))
     # A report of one member writes the head and that member alone.
     first = len(worker.changelog)

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 
 from agents.table import keys
-from agents.table.unpacking_ahead import unpack_ahead
 from agents.upkeep.sweep import REQUESTS_AT_ONCE, Sweep
 from router_state.state import record_bytes
 from streams.settings import Settings
@@ -90,7 +89,7 @@ async def test_others_have_their_turn_while_a_sweep_goes_on() -> None:
 async def test_a_router_that_remembers_much_is_unpacked_in_turns(interferes: bool) -> None:
     worker = await crowded(MANY)
     routers = worker[0].routers
-    unpacking = asyncio.create_task(unpack_ahead(worker[0], HOME))
+    unpacking = asyncio.create_task(worker[0].unpack_ahead(HOME))
     await asyncio.sleep(0)
     assert not routers.is_unpacked(HOME) and not unpacking.done()
     if interferes:

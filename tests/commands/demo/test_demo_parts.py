@@ -20,6 +20,7 @@ from commands.demo.demo_clients import Delays, Sent, Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.paper_models import held_out_prompts, paper_router
 from commands.demo.player import Play
+from commands.demo.ramp import SHARES, on_a_ramp
 from commands.demo.report import Report
 from commands.demo.series import series_of
 from commands.demo.shocks import SHOCKS
@@ -312,6 +313,27 @@ def test_curves_have_one_point_for_each_decision() -> None:
     assert series.spend_per_budget[-1] == pytest.approx(of.costs[:, 1].mean() / 0.001)
 
 
+def test_a_report_of_a_ramp_counts_what_the_router_answered_and_draws_its_share() -> None:
+    of = scenario(40)
+    play = played(of)
+    outcomes = [
+        replace(
+            one,
+            decision=one.decision.model_copy(
+                update={"routed_by": ("holdout", "router")[n % 2], "routed_share": 0.5}
+            ),
+            reward=float(n % 2),
+        )
+        for n, one in enumerate(play.outcomes)
+    ]
+    report = Report(of, replace(play, outcomes=outcomes), "live", "none", proof="It saved.")
+    assert (report.ours.reward, report.answer) == (1.0, "It saved.")
+    first, *others = series_of(of, report.play).charts()
+    assert first.series == {"routed": [0.5] * 40}
+    # Dollars of both sides are no share of the router's budget.
+    assert "Spend ÷ budget" not in {chart.title for chart in others}
+
+
 def test_the_report_is_two_files_and_the_page_draws_the_curves(tmp_path: Path) -> None:
     of = SHOCKS["price-rise"](scenario(250))
     Report(of, played(of), "live", "price-rise").save(tmp_path)
@@ -390,6 +412,15 @@ def test_the_papers_portfolio_has_its_prices_its_priors_and_1824_prompts() -> No
     # Table of the paper: always Mistral earns .923 at $5.3e-4.
     assert prompts.rewards[:, 1].mean() == pytest.approx(0.923, abs=5e-4)
     assert prompts.costs[:, 1].mean() == pytest.approx(5.3e-4, abs=5e-6)
+
+
+def test_a_ramp_takes_over_from_the_dearest_model() -> None:
+    declared = paper_router(
+        wheel_with_costs(), router_id="default", budget_usd=6.62e-4, profile="live"
+    )
+    ramped = on_a_ramp(declared)
+    assert (ramped.incumbent, ramped.ramp) == ("google/gemini-2.5-pro", SHARES)
+    assert ramped.models == declared.models
 
 
 def test_a_sample_keeps_prompts_with_their_outcomes() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
@@ -454,8 +454,16 @@ async def test_ingest_writes_events_and_dead_letters_what_it_cannot_map(
 
 
 async def test_ingest_writes_the_good_items_of_a_record_and_keeps_the_odd_ones(
-    kafka: str, tmp_path: Path
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    committed = AIOKafkaConsumer.committed
+
+    async def late(consumer: AIOKafkaConsumer, tp: Any) -> Any:
+        """Answer when a fetch at the committed offset would have come back."""
+        await asyncio.sleep(0.5)
+        return await committed(consumer, tp)
+
+    monkeypatch.setattr(AIOKafkaConsumer, "committed", late)
     name = f"ingest-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=1)
     await create_topics(settings)

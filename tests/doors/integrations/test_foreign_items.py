@@ -16,7 +16,9 @@ from commands.cli import main
 from doors.integrations.convert import Converted, convert, finder_of
 from doors.integrations.payload_items import Defaults, Unconvertible, rfc3339
 from doors.integrations.remembered import Remembered
+from paretobandit_client.sent_events import Step
 from schemas import MalformedEvent
+from tests.client.test_attempts import Sent, decision
 from tests.doors.integrations.exporters import (
     CALL,
     FAILED,
@@ -224,6 +226,52 @@ def test_usage_is_read_by_the_older_names(attributes: dict[str, Any], cached: in
     (bill,) = bills(of("otel", exported(span({"pb.request_id": "r", **attributes}))))
     assert (bill["input_tokens"], bill["output_tokens"]) == (10, 5)
     assert bill.get("cached_input_tokens") == cached
+
+
+AMOUNT, CURRENCY = "gen_ai.usage.cost.amount", "gen_ai.usage.cost.currency"
+TOKENLESS = without(CALL, "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+
+
+@pytest.mark.parametrize("amount", [0.004, "0.004"])
+@pytest.mark.parametrize("currency", ["USD", "usd"])
+@pytest.mark.parametrize("call", [CALL, TOKENLESS])
+def test_dollars_of_a_span_are_its_bill(call: dict[str, Any], amount: Any, currency: str) -> None:
+    (bill,) = bills(of("otel", exported(span({**call, AMOUNT: amount, CURRENCY: currency}))))
+    assert bill["cost_usd"] == 0.004
+    assert bill.get("input_tokens") == call.get("gen_ai.usage.input_tokens")
+
+
+def test_a_call_that_failed_may_cost_dollars_alone() -> None:
+    failed = {**TOKENLESS, "error.type": "timeout", AMOUNT: 0.0, CURRENCY: "USD"}
+    (bill,) = bills(of("otel", exported(span(failed))))
+    assert (bill["cost_usd"], bill["status"]) == (0.0, "timeout")
+
+
+def test_an_amount_in_no_currency_gives_way_to_tokens() -> None:
+    (bill,) = bills(of("otel", exported(span({**CALL, AMOUNT: 4.0}))))
+    assert "cost_usd" not in bill and bill["input_tokens"] == CALL["gen_ai.usage.input_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({**CALL, AMOUNT: 4.0, CURRENCY: "EUR"}, "EUR"),
+        ({**TOKENLESS, AMOUNT: 4.0}, "missing"),
+        ({**CALL, AMOUNT: "four", CURRENCY: "USD"}, "not a number"),
+        ({**CALL, AMOUNT: -1.0, CURRENCY: "USD"}, "cost_usd"),
+    ],
+)
+def test_a_bill_that_is_not_in_dollars_is_refused(attributes: dict[str, Any], said: str) -> None:
+    found = of("otel", exported(span(attributes), span({**CALL, "pb.request_id": "beside"})))
+    assert len(found.taken) == 1
+    assert said in str(found.refused[0].error)
+
+
+def test_a_span_with_the_attributes_of_its_decision_bills_its_request() -> None:
+    made = decision(Sent(), Step(model="small"))
+    usage = {name: CALL[name] for name in CALL if name.startswith("gen_ai.usage")}
+    (bill,) = bills(of("otel", exported(span({**made.span_attributes(), **usage}))))
+    assert (bill["router_id"], bill["request_id"], bill["model"]) == ("r", "q", "small")
 
 
 @pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "EMBEDDING", "TOOL"])

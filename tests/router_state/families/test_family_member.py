@@ -4,6 +4,7 @@ its own."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def config(name: str | None = "support", *, offset: int = 3, **said: bool) -> Ro
     return RouterConfig(models, None, D, "live", LIVE, capabilities=declared, offset=offset)
 
 
-def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: object) -> Told:
+def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: Any) -> Told:
     """Return a prior that others may have told."""
     rng = np.random.default_rng(seed)
     found = {}
@@ -237,7 +238,7 @@ def test_a_decision_says_for_how_much_its_family_counts() -> None:
     assert record.model == "free" or 25.0 < kept["family"]["requests"] < 35.0
 
 
-def said(name: str, seed: int, *, models: str = "ab", n: int = 40, **fields: object) -> Report:
+def said(name: str, seed: int, *, models: str = "ab", n: int = 40, **fields: Any) -> Report:
     """Return a member's report."""
     rng = np.random.default_rng(seed)
     found = {}
@@ -245,8 +246,20 @@ def said(name: str, seed: int, *, models: str = "ab", n: int = 40, **fields: obj
         X = np.column_stack([rng.normal(size=(n, D - 1)), np.ones(n)])
         y = X @ np.array([0.1, 0.0, -0.1, 0.6 + 0.1 * (model == "a")]) + 0.2 * rng.normal(size=n)
         found[model] = Model(bytes_of(Sums(X.T @ X, X.T @ y)), b"")
-    given = {"family": "support", "member": name, "born": 1, "n": 0, "d": D, "projection": ""}
-    more = {"seen": (2 * n, 0), "noise": (0.04, 0.3), "names": tuple("abc"), "models": found}
+    given: dict[str, Any] = {
+        "family": "support",
+        "member": name,
+        "born": 1,
+        "n": 0,
+        "d": D,
+        "projection": "",
+    }
+    more: dict[str, Any] = {
+        "seen": (2 * n, 0),
+        "noise": (0.04, 0.3),
+        "names": tuple("abc"),
+        "models": found,
+    }
     return Report(**{**given, **more, **fields})
 
 

@@ -28,7 +28,9 @@ from tests.router_state.periods.test_period_money import DAY, MONDAY, config, ro
 FAR = MONDAY + 30.0 * DAY
 
 
-def lent(usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY) -> Grant:
+def of_line(
+    usd: float, *, until: float = FAR, line: str = "shop/day", begin: float = MONDAY
+) -> Grant:
     return Grant(line, "day", "UTC", None, None, begin, begin + DAY, usd, until)
 
 
@@ -37,7 +39,7 @@ def grant(n: int, *lines: Grant, born: int = 0, pool: str = "shop") -> Granted:
 
 
 def member(*lines: Grant, **more: Any) -> Played:
-    """Return a router of a pool that has these leases."""
+    """Return a router of a pool that has these grants."""
     engine = router(Spending(pool="shop", **more))
     if lines:
         engine.apply(grant(1, *lines, born=ledger_of(engine).holdings.born), MONDAY)  # type: ignore[union-attr]
@@ -60,7 +62,7 @@ TIMES = [MONDAY + 60.0 * k for k in range(300)]
 
 
 def test_a_lease_paces_as_a_budget_does_to_the_bit() -> None:
-    own, leased = router(Spending((PeriodBudget(0.2, "day"),))), member(lent(0.2))
+    own, leased = router(Spending((PeriodBudget(0.2, "day"),))), member(of_line(0.2))
     assert serve(own, TIMES) == serve(leased, TIMES)
     for one, other in zip(own.records.values(), leased.records.values(), strict=True):
         assert replace_config(one) == replace_config(other)
@@ -83,15 +85,15 @@ def test_without_a_pool_no_lease_is_written() -> None:
 
 
 def test_only_the_newest_grant_of_this_membership_counts() -> None:
-    engine = member(lent(1.0))
+    engine = member(of_line(1.0))
     for late in (
-        grant(1, lent(9.0), born=born(engine)),
-        grant(5, lent(9.0), born=born(engine) + 1),
-        grant(5, lent(9.0), born=born(engine), pool="other"),
+        grant(1, of_line(9.0), born=born(engine)),
+        grant(5, of_line(9.0), born=born(engine) + 1),
+        grant(5, of_line(9.0), born=born(engine), pool="other"),
     ):
         assert engine.apply(late, MONDAY).outcome is Outcome.DUPLICATE
     assert [one.usd for one in ledger_of(engine).standings(MONDAY, seq=1)] == [1.0]
-    engine.apply(grant(3, lent(2.0), born=born(engine)), MONDAY)
+    engine.apply(grant(3, of_line(2.0), born=born(engine)), MONDAY)
     assert [one.usd for one in ledger_of(engine).standings(MONDAY, seq=1)] == [2.0]
 
 
@@ -100,11 +102,11 @@ def test_before_a_lease_and_after_its_time_nothing_may_be_spent() -> None:
     with pytest.raises(BudgetSpent, match="of the budget"):
         waiting.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
     assert waiting.take_alerts() == []
-    engine = member(lent(1.0, until=MONDAY + 100.0), when_spent="refuse")
+    engine = member(of_line(1.0, until=MONDAY + 100.0), when_spent="refuse")
     engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY + 99.0)
     with pytest.raises(BudgetSpent):
         engine.decide("b", context(0.1, 0.2, 0.3), now=MONDAY + 100.0)
-    engine.apply(grant(2, lent(1.0), born=born(engine)), MONDAY + 101.0)
+    engine.apply(grant(2, of_line(1.0), born=born(engine)), MONDAY + 101.0)
     engine.decide("b", context(0.1, 0.2, 0.3), now=MONDAY + 102.0)
 
 
@@ -113,29 +115,29 @@ def test_what_was_spent_before_the_first_lease_is_charged_to_it() -> None:
     serve(engine, TIMES[:5], late=0)
     spent = engine.state.spend_usd
     assert spent > 0.0
-    engine.apply(grant(1, lent(1.0), born=born(engine)), TIMES[5])
+    engine.apply(grant(1, of_line(1.0), born=born(engine)), TIMES[5])
     (standing,) = ledger_of(engine).standings(TIMES[5], seq=6)
     assert standing.account.charged_usd == pytest.approx(spent)
     assert standing.account.count == 5
     # Of another day's spend the lease knows nothing.
     late = member()
     serve(late, TIMES[:5], late=0)
-    late.apply(grant(1, lent(1.0, begin=MONDAY + DAY), born=born(late)), MONDAY + DAY)
+    late.apply(grant(1, of_line(1.0, begin=MONDAY + DAY), born=born(late)), MONDAY + DAY)
     (standing,) = ledger_of(late).standings(MONDAY + DAY, seq=6)
     assert standing.account.charged_usd == 0.0
 
 
 def test_a_budget_that_the_pool_has_no_more_limits_nobody() -> None:
-    engine = member(lent(0.0), lent(1.0, line="org/day"), when_spent="refuse")
+    engine = member(of_line(0.0), of_line(1.0, line="org/day"), when_spent="refuse")
     with pytest.raises(BudgetSpent):
         engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
-    engine.apply(grant(2, lent(1.0, line="org/day"), born=born(engine)), MONDAY)
+    engine.apply(grant(2, of_line(1.0, line="org/day"), born=born(engine)), MONDAY)
     engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
     assert [one.accounts.name for one in ledger_of(engine).standings(MONDAY, seq=2)] == ["org/day"]
 
 
 def test_a_report_says_what_is_held_and_spent_and_wanted() -> None:
-    engine = member(lent(0.2, until=MONDAY + 20_000.0))
+    engine = member(of_line(0.2, until=MONDAY + 20_000.0))
     serve(engine, TIMES)
     found = report(engine, TIMES[-1])
     (held,) = found.lines
@@ -151,7 +153,7 @@ def test_a_report_says_what_is_held_and_spent_and_wanted() -> None:
 
 
 def test_leases_survive_what_state_survives() -> None:
-    engine = member(lent(0.2), lent(0.3, begin=MONDAY + DAY))
+    engine = member(of_line(0.2), of_line(0.3, begin=MONDAY + DAY))
     serve(engine, TIMES[:40])
     pieces = pack_pieces(engine.state)
     state = unpack(pieces.get, engine.state.open_commitments)
@@ -162,14 +164,14 @@ def test_leases_survive_what_state_survives() -> None:
 
 
 def test_a_router_that_leaves_its_pool_is_not_limited_by_it() -> None:
-    engine = member(lent(0.0), when_spent="refuse")
+    engine = member(of_line(0.0), when_spent="refuse")
     engine.configure(config(Spending(when_spent="refuse")), now=MONDAY)
     engine.decide("a", context(0.1, 0.2, 0.3), now=MONDAY)
     assert reported(engine.state, "r", now=MONDAY) is None
 
 
 def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> None:
-    engine = member(lent(1.0, until=MONDAY + 600.0), when_spent="refuse")
+    engine = member(of_line(1.0, until=MONDAY + 600.0), when_spent="refuse")
     first = engine.apply(Asked("a", context(0.0, 0.0, 0.0)), MONDAY + 1.0)
     assert first.decision is not None
     assert engine.apply(Lapsed(), MONDAY + 599.0).outcome is Outcome.DUPLICATE
@@ -185,8 +187,8 @@ def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> Non
         assert found.lines[0].holds_usd == found.lines[0].spent_usd < 1.0
     refused = engine.apply(Asked("b", context(1.0, 0.0, 0.0)), MONDAY + 2.0)
     assert isinstance(refused.refusal, BudgetSpent)
-    # What is lent anew may be spent.
-    engine.apply(grant(2, lent(1.0, until=MONDAY + 900.0), born=born(engine)), MONDAY + 3.0)
+    # What is granted anew may be spent.
+    engine.apply(grant(2, of_line(1.0, until=MONDAY + 900.0), born=born(engine)), MONDAY + 3.0)
     assert engine.apply(Asked("b", context(1.0, 0.0, 0.0)), MONDAY + 3.0).decision is not None
     (step,) = steps_of(engine.state.since.led_to(2) or "") or ()
     assert (step.kind, step.time) == ("e", MONDAY + 700.0)
@@ -195,15 +197,15 @@ def test_a_lease_that_was_given_back_stays_so_when_the_clock_steps_back() -> Non
 @pytest.mark.parametrize("why", ["no period", "no owner", "an earlier owner"])
 def test_a_grant_that_is_refused_changes_nothing(why: str) -> None:
     engine = router(Spending(pool="shop"))
-    first = Granted("shop", born(engine), 1, (lent(1.0),), epoch=4)
+    first = Granted("shop", born(engine), 1, (of_line(1.0),), epoch=4)
     assert engine.apply(first, MONDAY).outcome is Outcome.APPLIED
     before = pack_pieces(engine.state)
     wrong = Grant("shop/day", "day", "UTC", None, FAR, MONDAY, MONDAY + DAY, 9.0, FAR)
-    lines = (lent(9.0), wrong) if why == "no period" else (lent(9.0),)
+    lines = (of_line(9.0), wrong) if why == "no period" else (of_line(9.0),)
     epoch = {"no period": 4, "no owner": -1, "an earlier owner": 3}[why]
     changes = engine.apply(Granted("shop", born(engine), 2, lines, epoch=epoch), MONDAY)
     assert changes.outcome is Outcome.REFUSED
     assert pack_pieces(engine.state) == before
     # What its pool says next is taken.
-    after = Granted("shop", born(engine), 2, (lent(2.0),), epoch=5)
+    after = Granted("shop", born(engine), 2, (of_line(2.0),), epoch=5)
     assert engine.apply(after, MONDAY).outcome is Outcome.APPLIED

@@ -83,21 +83,21 @@ class Periods(Books):
         older=st.integers(0, 1),
         ahead=st.booleans(),
     )
-    def lend(
+    def grant(
         self, usd: float, hours: float, lines: tuple[str, ...], older: int, ahead: bool
     ) -> None:
         ledger = kept(self.engine)
         if ledger is None or ledger.holdings is None:
             return
-        leases, until = ledger.holdings, bounded(self.now + hours * HOUR)
+        holdings, until = ledger.holdings, bounded(self.now + hours * HOUR)
         begin = bounded(self.now) // DAY * DAY
         begins = [begin, begin + DAY] if ahead else [begin]
-        lent = [
+        grants = [
             Grant(line, "day", "UTC", None, None, at, at + DAY, usd, until)
             for line in lines
             for at in begins
         ]
-        grant = Granted(leases.pool_id, leases.born, leases.n + 1 - older, tuple(lent))
+        grant = Granted(holdings.pool_id, holdings.born, holdings.n + 1 - older, tuple(grants))
         assert self.apply(grant).outcome is (Outcome.DUPLICATE if older else Outcome.APPLIED)
 
     @invariant()

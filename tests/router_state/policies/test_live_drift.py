@@ -8,7 +8,7 @@ import pytest
 from benchmarks.played import Played
 from router_state.changes import Outcome
 from router_state.kernel.learning.suspicion import Suspicion
-from router_state.policies.learning import NOT_LEARNED
+from router_state.record import NOT_LEARNED
 from router_state.state import invariants, restoring, state_pieces
 from tests.router_state.core_reference import observed
 from tests.router_state.live_world import World, world

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doors.pools.standing import lines_of
+from doors.pools.pool_lines import lines_of
 from ground.json_values import Document
 from router_state.errors import ImplausibleNumber, InvalidConfig, TooManyMembers
 from router_state.periods.holdings import Grant, Granted, Holdings
@@ -110,8 +110,8 @@ def pool(*names: str, config: PoolConfig | None = None) -> Pool:
     return found
 
 
-def lent(found: list[tuple[str, Granted]], begin: float = 0.0) -> dict[str, float]:
-    """Return what each grant lends of a period."""
+def granted(found: list[tuple[str, Granted]], begin: float = 0.0) -> dict[str, float]:
+    """Return the dollars of each grant of a period."""
     return {
         name.removeprefix("router:"): one.usd
         for name, grant in found
@@ -121,20 +121,20 @@ def lent(found: list[tuple[str, Granted]], begin: float = 0.0) -> dict[str, floa
 
 
 def test_of_members_that_said_nothing_all_get_the_same() -> None:
-    assert lent(pool("a", "b", "c").grant_all(now=0.0)) == {"a": 10.0, "b": 10.0, "c": 10.0}
+    assert granted(pool("a", "b", "c").grant_all(now=0.0)) == {"a": 10.0, "b": 10.0, "c": 10.0}
 
 
 def test_a_newcomer_waits_until_others_have_confirmed_that_they_have_less() -> None:
     shop = pool("a", "b")
-    assert lent(shop.grant_all(now=0.0)) == {"a": 15.0, "b": 15.0}
+    assert granted(shop.grant_all(now=0.0)) == {"a": 15.0, "b": 15.0}
     for name in ("a", "b"):
         shop.hear(report(name, n=1, moves=1, holds=15.0), now=1.0)
     shop.hear(report("c"), now=1.0)
-    less = lent(shop.grant_all(now=1.0))
+    less = granted(shop.grant_all(now=1.0))
     assert less["a"] == less["b"] == pytest.approx(10.0)
     assert less.get("c", 0.0) == 0.0
     shop.hear(report("a", n=2, moves=2, holds=10.0), now=2.0)
-    assert lent(shop.grant_all(now=2.0))["c"] == pytest.approx(5.0)
+    assert granted(shop.grant_all(now=2.0))["c"] == pytest.approx(5.0)
     # A report that comes again, or late, changes nothing.
     assert not shop.hear(report("a", n=1, moves=1, holds=15.0), now=3.0)
 
@@ -152,7 +152,7 @@ def test_a_silent_member_keeps_its_lease_and_gets_no_longer_one() -> None:
         assert line.exposed_usd == 30.0
     # It says that its lease has ended, and what it has spent: the rest is there for others.
     shop.hear(report("b", n=1, moves=5, holds=4.0, spent=4.0), now=1501.0)
-    assert sum(lent(shop.grant_all(now=1501.0)).values()) > 0.0
+    assert sum(granted(shop.grant_all(now=1501.0)).values()) > 0.0
     assert line.exposed_usd <= 30.0
 
 
@@ -172,7 +172,7 @@ def test_a_router_that_comes_back_counts_with_what_it_spent_before() -> None:
 
 def test_bounds_hold_and_must_not_contradict_each_other() -> None:
     config = PoolConfig((HOUR,), shares={"a": Share(0.5, 1.0), "b": Share(0.0, 0.1)})
-    found = lent(pool("a", "b", "c", config=config).grant_all(now=0.0))
+    found = granted(pool("a", "b", "c", config=config).grant_all(now=0.0))
     assert found["a"] >= 15.0 - 1e-6
     assert found["b"] <= 3.0 + 1e-6
     with pytest.raises(InvalidConfig, match="at least"):
@@ -184,8 +184,8 @@ def test_bounds_hold_and_must_not_contradict_each_other() -> None:
 def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -> None:
     shop = pool("a")
     shop.hear(report("a"), now=3500.0)
-    assert lent(shop.grant_all(now=3500.0)) == {"a": 30.0}
-    assert lent(shop.grant_all(now=3550.0), 3600.0) == {"a": 30.0}
+    assert granted(shop.grant_all(now=3500.0)) == {"a": 30.0}
+    assert granted(shop.grant_all(now=3550.0), 3600.0) == {"a": 30.0}
     for hour in range(2, 12):
         shop.hear(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
         shop.grant_all(now=3600.0 * hour + 1.0)
@@ -197,7 +197,7 @@ def test_unspent_money_is_carried() -> None:
     shop.grant_all(now=0.0)
     shop.hear(report("a", n=1, moves=1, holds=12.0, spent=12.0), now=3590.0)
     shop.hear(report("a", n=2, moves=2, holds=12.0, spent=12.0), now=3601.0)
-    assert lent(shop.grant_all(now=3602.0), 3600.0) == {"a": 35.0}
+    assert granted(shop.grant_all(now=3602.0), 3600.0) == {"a": 35.0}
 
 
 def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_nobody() -> None:
@@ -212,19 +212,19 @@ def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_no
     shop.declare(PoolConfig((PeriodBudget(9.0, "day"),)))
     assert {one.line for _, grant in shop.grant_all(now=3.0) for one in grant.lines} == {"shop/day"}
     shop.declare(None)
-    assert lent(shop.grant_all(now=4.0))["a"] < 9.0
+    assert granted(shop.grant_all(now=4.0))["a"] < 9.0
 
 
 @pytest.mark.parametrize("spent", [0.0, 3.0])
 def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: float) -> None:
     shop = pool("a")
-    usd = lent(shop.grant_all(now=0.0))["a"]
+    usd = granted(shop.grant_all(now=0.0))["a"]
     shop.declare(None)
     for n in range(1, 60):
         shop.hear(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
         if not (grants := shop.grant_all(now=float(n))):
             break
-        usd = lent(grants)["a"]
+        usd = granted(grants)["a"]
     assert usd == spent
 
 
@@ -352,7 +352,7 @@ def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing()
     shop.grant_all(now=1.0)
     shop.hear(report("a", born=9), now=2.0)
     for second in range(2, 9):
-        assert all(usd == 0.0 for usd in lent(shop.grant_all(now=float(second))).values())
+        assert all(usd == 0.0 for usd in granted(shop.grant_all(now=float(second))).values())
     assert shop.members["router:a"].n <= 2
 
 
@@ -379,8 +379,8 @@ def lease(router_id: str, usd: float, *, decided: int = 5, month: int = 12) -> L
     names = ("left_usd", "reserved_usd", "requests_left", "requests_low", "requests_high")
     money = {"usd": usd, "charged_usd": usd / 3, "per_request_usd": 0.1, "binds": True}
     ends = {"forecast_usd": usd * 2 / 3, "forecast_low_usd": usd / 2, "forecast_high_usd": usd}
-    lent = {"period": "month", "pool": "shop", "line": "shop/month"}
-    budget = {**dict.fromkeys(names, 1.0), **dates, **money, **ends, **lent}
+    of_pool = {"period": "month", "pool": "shop", "line": "shop/month"}
+    budget = {**dict.fromkeys(names, 1.0), **dates, **money, **ends, **of_pool}
     example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     given = {**example, "router_id": router_id, "decided": decided, "budgets": [budget]}
     return LambdaUpdated.model_validate_json(json.dumps(given))
@@ -427,7 +427,7 @@ def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
     assert pieces.pack(again) == pieces.pack(shop) and again.lines.keys() == shop.lines.keys()
     # Who comes back is a new member, beside what it has spent.
     shop.hear(report("t3", born=9), now=701.0)
-    assert sum(lent(shop.grant_all(now=701.0)).values()) <= 9.0 + 1e-6
+    assert sum(granted(shop.grant_all(now=701.0)).values()) <= 9.0 + 1e-6
     shop.declare(None)
     for day in range(1, 200):
         shop.grant_all(now=day * 86_400.0)

@@ -27,7 +27,7 @@ CLOSE = 1e-6
 
 @dataclass
 class Router:
-    """A router as the protocol sees it: what it was lent, and what it has spent."""
+    """A router as the protocol sees it: what it was granted, and what it has spent."""
 
     born: int = 0
     n: int = 0
@@ -60,8 +60,8 @@ class Router:
         """Take a grant, if it is for this membership and newer."""
         if self.member and grant.born == self.born and grant.n > self.n:
             self.n, self.moves = grant.n, self.moves + 1
-            for lent in grant.lines:
-                self.usd, self.until, self.back = lent.usd, lent.until, False
+            for one in grant.lines:
+                self.usd, self.until, self.back = one.usd, one.until, False
 
     def report(self, name: str, now: float, *, left: bool = False, wants: float = 10.0) -> Reported:
         """Say how it stands."""
@@ -112,16 +112,16 @@ class World:
         if self.reports:
             self.pool.hear(self.some(self.reports), now=self.now)
 
-    def lend(self, name: str, router: Router) -> None:
-        """Let the pool lend."""
+    def grant(self, name: str, router: Router) -> None:
+        """Let the pool grant."""
         self.grants += self.pool.grant_all(now=self.now)
 
-    def lend_and_lose(self, name: str, router: Router) -> None:
-        """Let the pool's worker end when what it lent is durable, and not said."""
+    def grant_and_lose(self, name: str, router: Router) -> None:
+        """Let the pool's worker end when what it granted is durable, and not sent."""
         self.pool.grant_all(now=self.now)
         self.pool = pieces.unpack("shop", pieces.pack(self.pool))
 
-    def lend_and_crash(self, name: str, router: Router) -> None:
+    def grant_and_crash(self, name: str, router: Router) -> None:
         """Let the pool's worker end when nothing is durable, and nothing said."""
         durable = pieces.pack(self.pool)
         self.pool.grant_all(now=self.now)
@@ -168,8 +168,8 @@ class World:
 
 
 ACTIONS = (
-    *("report", "hear", "lend", "take", "spend") * 5,
-    *("lend_and_lose", "lend_and_crash", "wait", "go", "join"),
+    *("report", "hear", "grant", "take", "spend") * 5,
+    *("grant_and_lose", "grant_and_crash", "wait", "go", "join"),
     "report_ahead",
 )
 """Names of what may happen, the usual more often."""
@@ -210,7 +210,7 @@ def test_in_the_end_all_of_it_is_lent() -> None:
             for to, grant in world.pool.grant_all(now=world.now):
                 world.routers[to.removeprefix("router:")].take(grant)
         could = sum(router.could_spend(world.now) for router in world.routers.values())
-        # A membership that ended without a word counts with all that was lent to it.
+        # A membership that ended without a word counts with all that was granted to it.
         (line,) = world.pool.lines.values()
         silent = sum(part.before for part in line.grants.values())
         spent = sum(router.before for router in world.routers.values())

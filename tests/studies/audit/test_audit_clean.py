@@ -128,7 +128,7 @@ async def test_a_lease_that_nobody_lent_is_found() -> None:
 
 
 def _without_leases(record: Record) -> Record:
-    """Let the pool have lent less than its members hold."""
+    """Let the pool have granted less than its members hold."""
     if record.key != keys.key(keys.POOL, "team", "router:a"):
         return record
     piece = framing.loads(record.value or b"")

@@ -24,10 +24,10 @@ from schemas.event import decode
 from schemas.routes import RouteDecided
 from streams.settings import Settings
 from studies.audit.run import audit
-from studies.history.account import Account
 from studies.history.merge import Merge
 from studies.history.records import refused_offsets
 from studies.history.rerun import Rerun
+from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
 from tests.audit_world import DIMENSIONS, MODELS, World, router
 from tests.memory_topics import MemoryTopics
@@ -177,12 +177,12 @@ class Life:
 
     def replayed(self) -> tuple[Verdict, Rerun]:
         """Decide everything again, up to the live states."""
-        history, account, states = self.world.topics(), Account(), self.states()
+        history, skipped, states = self.world.topics(), Skipped(), self.states()
         rerun = Rerun(
             contexts=Sent(),  # type: ignore[arg-type]
             rank_of=SETTINGS.source_rank,
             read_prior=lambda reference: pytest.fail("no priors"),
-            account=account,
+            skipped=skipped,
         )
         refused = refused_offsets(history)
         for parked in self.world.worker.partitions[0].parking:
@@ -192,7 +192,7 @@ class Life:
             history,
             0,
             refused=refused,
-            account=account,
+            skipped=skipped,
             since={name: state.since.text() for name, state in states.items()},
         )
         return verify(merged, rerun), rerun

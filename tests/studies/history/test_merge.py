@@ -11,12 +11,12 @@ import orjson
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
-from studies.history.account import Account
 from studies.history.folders import BadFolder, export, open_folder
 from studies.history.happened import Billed, Decided, Declared, Rewarded
 from studies.history.merge import Merge
 from studies.history.parquet import MissingPyArrow, ParquetHistory
 from studies.history.records import JsonlHistory, Record, partitions_of, refused_offsets
+from studies.history.skipped import Skipped
 
 ROUTER = "r"
 X = [0.5, 1.0]
@@ -79,10 +79,10 @@ class Memory:
     def reward(self, request_id: str, at: float = 0.0) -> None:
         self.add("rewards", at, request_id=request_id, reward=0.5, source="judge")
 
-    def merged(self, **options: Any) -> tuple[list[str], Account]:
-        account = Account()
-        events = Merge(self, 0, refused=refused_offsets(self), account=account, **options)
-        return [name(event) for event in events], account
+    def merged(self, **options: Any) -> tuple[list[str], Skipped]:
+        skipped = Skipped()
+        events = Merge(self, 0, refused=refused_offsets(self), skipped=skipped, **options)
+        return [name(event) for event in events], skipped
 
 
 def name(event: Any) -> str:
@@ -116,7 +116,7 @@ def test_what_a_decision_contained_comes_before_it_and_nothing_else(history: Mem
     history.decided("a", 1, applied=(-1, -1, 0, -1, -1))
     history.decided("b", 2, applied=(0, -1, 0, -1, -1))
     history.decided("c", 3, applied=(1, 0, 0, -1, -1))
-    events, account = history.merged()
+    events, skipped = history.merged()
     assert events == [
         "declared 0",
         "decided a",
@@ -126,7 +126,7 @@ def test_what_a_decision_contained_comes_before_it_and_nothing_else(history: Mem
         "reward a",
         "decided c",
     ]
-    assert account.counts == {}
+    assert skipped.counts == {}
 
 
 def test_without_positions_records_go_by_their_time(history: Memory) -> None:
@@ -190,15 +190,15 @@ def test_holes_and_damage_are_counted_with_their_place(history: Memory) -> None:
     history.decided("lost", 6)
     history.bill("nobody")
     history.bill("b", cost_usd=-1)
-    events, account = history.merged()
+    events, skipped = history.merged()
     assert events == ["declared 0", "decided b"]
-    assert account.counts == {
+    assert skipped.counts == {
         "decisions are missing": 1,
         "decisions whose request is gone": 1,
         "feedback of a request that has no decision": 1,
         "malformed (cost_out_of_range)": 1,
     }
-    assert account.first["malformed (cost_out_of_range)"] == "costs-0 offset 1"
+    assert skipped.first["malformed (cost_out_of_range)"] == "costs-0 offset 1"
 
 
 def test_another_router_is_left_out(history: Memory) -> None:
@@ -239,7 +239,7 @@ def test_a_parquet_export_gives_every_record_back_and_the_same_events(
     for topic, records in history.topics.items():
         assert list(read.read(topic, 0)) == records
     assert list(read.read("rewards", 0)) == []
-    merged = [name(event) for event in Merge(read, 0, refused={}, account=Account())]
+    merged = [name(event) for event in Merge(read, 0, refused={}, skipped=Skipped())]
     assert merged == history.merged()[0]
     export(read, tmp_path / "two", form="parquet")
     export(read, tmp_path / "lines")

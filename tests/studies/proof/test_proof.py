@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from commands.cli import main, proof_command
 from router_state.incumbents.anytime import half_width
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.folders import export
 from studies.history.records import Record
+from studies.history.skipped import Skipped
 from studies.proof.against import compare
 from studies.proof.compared_requests import Requests
 from studies.proof.difference import LEAST_UNITS, Difference
@@ -97,7 +97,7 @@ class History:
 
     def requests(self) -> Requests:
         found = Requests(rank_of)
-        found.read(happened(self, ROUTER, Account()))
+        found.read(happened(self, ROUTER, Skipped()))
         return found
 
     def figures(self) -> Any:
@@ -110,7 +110,9 @@ def lived(n: int = 400, *, seed: int = 0, **fields: Any) -> History:
     for i in range(n):
         routed = bool(rng.random() < 0.5)
         kind = {"kind": "letter" if i % 2 else "code"}
-        history.decide(str(i), routed=routed, at=(i % 20) * DAY, metadata=kind)
+        would = {"would_route": {"model": "a", "reason": "ucb", "propensity": 1.0}}
+        said = None if routed else would
+        history.decide(str(i), routed=routed, at=(i % 20) * DAY, metadata=kind, said=said)
         history.bill(str(i), float(rng.lognormal(0.0, 0.3)) * (0.001 if routed else 0.002))
         history.judge(str(i), float(rng.random() < 0.8))
     return history
@@ -231,7 +233,7 @@ def test_a_proof_is_repeated_from_its_records_whatever_came_later() -> None:
     def made(before: Any = None) -> Any:
         noted = Noted(history, None if before is None else before["read"])
         found = Requests(rank_of)
-        found.read(happened(noted, ROUTER, Account()))
+        found.read(happened(noted, ROUTER, Skipped()))
         figures = prove(found)
         return filled(ROUTER, "pb.", figures, sentence(figures), noted.places)
 
@@ -325,9 +327,9 @@ def drawn_world(seed: int, n: int = 3000) -> tuple[History, dict[str, tuple[floa
 @pytest.mark.parametrize("seed", range(6))
 def test_estimates_from_the_log_agree_with_the_hold_out_and_with_the_truth(seed: int) -> None:
     history, truth = drawn_world(seed)
-    account = Account()
+    skipped = Skipped()
     with closing(Contexts(no_encoder)) as contexts:
-        cases = Cases(happened(history, ROUTER, account), contexts=contexts, account=account)
+        cases = Cases(happened(history, ROUTER, skipped), contexts=contexts, skipped=skipped)
         found = compare(cases, {"incumbent": None, **{name: {name: 1.0} for name in MEANS}})
     for name, (usd, reward) in truth.items():
         one = found[name]
@@ -345,9 +347,9 @@ def test_estimates_from_the_log_agree_with_the_hold_out_and_with_the_truth(seed:
 
 def test_a_model_that_had_no_chance_gets_no_estimate() -> None:
     history = lived(200)
-    account = Account()
+    skipped = Skipped()
     with closing(Contexts(no_encoder)) as contexts:
-        cases = Cases(happened(history, ROUTER, account), contexts=contexts, account=account)
+        cases = Cases(happened(history, ROUTER, skipped), contexts=contexts, skipped=skipped)
         found = compare(cases, {"c": {"c": 1.0}})
     assert "not_supported" in found["c"]
 

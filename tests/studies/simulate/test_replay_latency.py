@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from benchmarks.history import ROUTER, write_history
 from schemas.latency import FirstTokenPriced, LatencyTarget
 from schemas.routers import RouterDeclared
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
+from studies.history.skipped import Skipped
 from studies.simulate.figures import figures, phases_csv
 from studies.simulate.scenario import Scenario
 from studies.simulate.study import Study, study
@@ -66,7 +66,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> JsonlHistory:
 
 
 def played(history: JsonlHistory, *events: dict[str, Any]) -> Study:
-    happened = Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
+    happened = Merge(history, 0, refused={}, skipped=Skipped(), router_id=ROUTER)
     scenario = Scenario.model_validate({"policies": ["declared", "recorded"], "events": events})
     return study(happened, scenario, contexts=Contexts(unused), read_prior=unused)
 
@@ -88,7 +88,7 @@ def test_a_target_moves_calls_to_the_model_that_keeps_it(recorded: JsonlHistory)
 def test_a_guessed_time_is_of_the_model_and_has_the_scatter_of_the_call(
     recorded: JsonlHistory,
 ) -> None:
-    happened = Merge(recorded, 0, refused={}, account=Account(), router_id=ROUTER)
+    happened = Merge(recorded, 0, refused={}, skipped=Skipped(), router_id=ROUTER)
     scenario = Scenario.model_validate({"policies": ["quick", "slow"]})
     found = study(happened, scenario, contexts=Contexts(unused), read_prior=unused)
     for name, seconds in SECONDS.items():

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from benchmarks.history import ROUTER, write_history
 from drawing.pareto import Pareto, Point
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.happened import Declared
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
 from studies.history.rerun import Rerun
+from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
 from studies.simulate.answer import answer, beside_mix, doubt
 from studies.simulate.case_file import CaseFile
@@ -92,18 +92,18 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JsonlHi
 
 
 def played(history: JsonlHistory, **scenario: Any) -> Study:
-    happened = Merge(history, 0, refused={}, account=Account(), router_id=ROUTER)
+    happened = Merge(history, 0, refused={}, skipped=Skipped(), router_id=ROUTER)
     return study(
         happened, Scenario.model_validate(scenario), contexts=Contexts(unused), read_prior=unused
     )
 
 
 def surveyed(history: JsonlHistory) -> tuple[CaseFile, Survey]:
-    account, kept = Account(), CaseFile()
+    skipped, kept = Skipped(), CaseFile()
     read = Cases(
-        Merge(history, 0, refused={}, account=account, router_id=ROUTER),
+        Merge(history, 0, refused={}, skipped=skipped, router_id=ROUTER),
         contexts=Contexts(unused),
-        account=account,
+        skipped=skipped,
     )
     return kept, survey(kept.keep(read), Scenario())
 
@@ -140,11 +140,11 @@ def mean(found: Study, policy: str, phase: int, what: str) -> Any:
 @pytest.mark.parametrize("profile", ["paper", "live"])
 def test_a_written_history_verifies_to_the_bit(histories: Any, profile: str) -> None:
     verdict = Verdict()
-    account = Account()
+    skipped = Skipped()
     rerun = Rerun(
-        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=account
+        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, skipped=skipped
     )
-    verify(Merge(histories(profile=profile), 0, refused={}, account=account), rerun, verdict)
+    verify(Merge(histories(profile=profile), 0, refused={}, skipped=skipped), rerun, verdict)
     assert verdict.identical == verdict.compared == N and verdict.holds
 
 
@@ -160,9 +160,9 @@ def test_one_changed_reward_is_found_as_the_first_difference(
             lines[300] = orjson.dumps(body) + b"\n"
         (tmp_path / path.name).write_bytes(b"".join(lines))
     rerun = Rerun(
-        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, account=Account()
+        contexts=Contexts(unused), rank_of=lambda source: 0, read_prior=unused, skipped=Skipped()
     )
-    verdict = verify(Merge(JsonlHistory(tmp_path), 0, refused={}, account=Account()), rerun)
+    verdict = verify(Merge(JsonlHistory(tmp_path), 0, refused={}, skipped=Skipped()), rerun)
     difference = verdict.differences[ROUTER]
     assert not verdict.holds
     assert difference.recorded.seq == verdict.equal + 1 > 300
@@ -336,7 +336,7 @@ def test_the_examples_run_on_a_history_of_any_models(
     histories: Any, path: Path, outcomes: bool
 ) -> None:
     happened = Merge(
-        histories(outcomes=outcomes, n=400), 0, refused={}, account=Account(), router_id=ROUTER
+        histories(outcomes=outcomes, n=400), 0, refused={}, skipped=Skipped(), router_id=ROUTER
     )
     found = study(happened, load_scenario(path), contexts=Contexts(unused), read_prior=unused)
     told = json.dumps(figures(found))

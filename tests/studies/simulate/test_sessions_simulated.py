@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from benchmarks.history import ROUTER, write_history
-from studies.history.account import Account
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
+from studies.history.skipped import Skipped
 from studies.simulate.cases import Case, Cases
 from studies.simulate.scenario import Scenario
 from studies.simulate.study import study
@@ -55,7 +55,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def merged(folder: Path) -> Merge:
-    return Merge(JsonlHistory(folder), 0, refused={}, account=Account(), router_id=ROUTER)
+    return Merge(JsonlHistory(folder), 0, refused={}, skipped=Skipped(), router_id=ROUTER)
 
 
 def played(folder: Path, policy: str, *events: Line) -> Track:
@@ -89,7 +89,7 @@ def test_without_sessions_nothing_is_refused(recorded: Path) -> None:
 
 
 def cases_of(folder: Path) -> list[Case]:
-    cases = Cases(merged(folder), contexts=Contexts(unused), account=Account())
+    cases = Cases(merged(folder), contexts=Contexts(unused), skipped=Skipped())
     return [case for case in cases if isinstance(case, Case)]
 
 

@@ -284,8 +284,8 @@ def standing(usd: float, charged: float, line: str = "shop/month") -> dict[str, 
     )
     names += ("forecast_usd", "forecast_low_usd", "forecast_high_usd")
     money = {"usd": usd, "charged_usd": charged, "left_usd": usd - charged}
-    lent = {"pool": line.partition("/")[0], "line": line, "period": "month", "binds": True}
-    return {**dict.fromkeys(names, 1.0), **dates, **money, **lent}
+    of_pool = {"pool": line.partition("/")[0], "line": line, "period": "month", "binds": True}
+    return {**dict.fromkeys(names, 1.0), **dates, **money, **of_pool}
 
 
 def test_pools_say_what_is_lent_and_spent_and_to_whom_as_far_as_a_visitor_may_see() -> None:

@@ -1,7 +1,8 @@
 // One decision: why it was made in a sentence, one row for each model, and what came of it.
 
-import { api, ask, draw, el, page, table } from "./dom.js";
+import { api, ask, el, page, table } from "./dom.js";
 import { digits, dual, fixed, known, moment, off, percent, signed, until, usd } from "./format.js";
+import { scaled, whisker } from "./whisker.js";
 
 /** Show the page; returns what ends it. */
 export function showDecision(view, id, request) {
@@ -52,19 +53,16 @@ const facts = (terms) => el("dl.tiles", {}, ...terms.map(([name, value]) => el("
 /** One row a model: what it earns and costs, how sure that is, and why it was not chosen. */
 function compared(candidates) {
   const ends = candidates.flatMap(({ mean, deviation }) => [mean - (deviation ?? 0), mean + (deviation ?? 0)]), low = Math.min(...ends), top = Math.max(...ends);
-  const room = Math.max(top - low, 0.01), x = (value) => 6 + 188 * (value - low) / room, unsure = candidates.some(({ deviation }) => known(deviation));
+  const x = scaled(ends, 0.01), unsure = candidates.some(({ deviation }) => known(deviation));
   return table(`Expected when it was decided${unsure ? "; ±: a standard deviation; whiskers on one scale" : ""}`,
     [{ label: "Model" }, { label: "Earns", number: true }, { label: `From ${fixed(low)} to ${fixed(top)}` }, { label: "Costs", number: true }, { label: "8 of 10 bills", number: true }, { label: "Why not" }],
-    candidates.map((one) => [one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model, off(one.mean, one.deviation), whisker(one, x), usd(one.expected_cost_usd),
+    candidates.map((one) => [one.lost === null ? el("strong", {}, `→ ${one.model}`) : one.model, off(one.mean, one.deviation), doubt(one, x), usd(one.expected_cost_usd),
       known(one.cost_low_usd) ? `${usd(one.cost_low_usd)} to ${usd(one.cost_high_usd)}` : null, one.lost === null ? el("strong", {}, "chosen") : one.lost]));
 }
 
-function whisker(one, x) {
-  const spoken = `${one.model}: expected reward ${off(one.mean, one.deviation)}`, kind = one.lost === null ? "c0" : "quiet";
-  return draw("svg", { class: "whisker", viewBox: "0 0 200 20", preserveAspectRatio: "none", role: "img", "aria-label": spoken },
-    draw("path", { class: "track", d: "M0 10H200", "vector-effect": "non-scaling-stroke" }),
-    known(one.deviation) ? draw("path", { class: `spread ${kind}`, d: `M${x(one.mean - one.deviation)} 10H${x(one.mean + one.deviation)}`, "vector-effect": "non-scaling-stroke" }) : null,
-    draw("path", { class: `middle-of ${kind}`, d: `M${x(one.mean)} 10h0`, "vector-effect": "non-scaling-stroke" }));
+function doubt(one, x) {
+  const [low, high] = known(one.deviation) ? [one.mean - one.deviation, one.mean + one.deviation] : [null, null];
+  return whisker(`${one.model}: expected reward ${off(one.mean, one.deviation)}`, one.lost === null ? "c0" : "quiet", x, { low, middle: one.mean, high });
 }
 
 /** How the score of each came about. */

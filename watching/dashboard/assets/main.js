@@ -14,9 +14,10 @@ const PAGES = {
   decision: async () => (await import("./decision.js")).showDecision,
   compare: async () => (await import("./compare.js")).showCompared,
   pools: async () => (await import("./pools.js")).showPools,
+  proof: async () => (await import("./proof.js")).showProof,
   "what-if": async () => (await import("./whatif.js")).showWhatIf,
 };
-const NAMES = { decision: "Decision", "what-if": "What if" };
+const NAMES = { decision: "Decision", proof: "Proof", "what-if": "What if" };
 
 async function show() {
   const [kind, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);

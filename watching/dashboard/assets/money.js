@@ -6,7 +6,7 @@ import { count, known, usd } from "./format.js";
 const NAMES = { dates: "between dates" };
 const DAY = 86400;
 
-/** {box, take(budgets, asked)}: a router's own budgets of a period, and what pools lend it, as the worker tells of them. */
+/** {box, take(budgets, asked)}: a router's own budgets of a period, and what pools grant it, as the worker tells of them. */
 export function budgets() {
   const box = el("section", { "aria-label": "Budgets of a period", hidden: true });
   let told = "";

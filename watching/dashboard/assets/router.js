@@ -36,6 +36,7 @@ export function showRouter(view, id, part) {
     el("h2", {}, "Models"), models, admin.box,
     kindsOf(id), frontierOf(id),
     el("h2", {}, "What if"), el("p", {}, el("a", { href: page("what-if", id) }, "Replay this router's history under other conditions"), "."),
+    el("h2", {}, "Proof"), el("p", {}, el("a", { href: page("proof", id) }, "What it saved against its incumbent, with intervals"), "."),
     decisions.box);
   view.append(el("h1", {}, id), gone, shown);
 

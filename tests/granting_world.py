@@ -196,9 +196,9 @@ class World:
                 self.read[topic, number] = max(self.read[topic, number] - 20, 0)
         self.workers[k] = new
 
-    def lent(self, routers: list[str], line: str) -> float:
+    def granted(self, routers: list[str], line: str) -> float:
         """Return what routers may have been charged at the end of the present period, by what is
-        lent to them; what their bills took beyond it does not count."""
+        granted to them; what their bills took beyond it does not count."""
         total = 0.0
         for router_id in routers:
             ledger = kept(self.engine(router_id))

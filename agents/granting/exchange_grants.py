@@ -39,7 +39,7 @@ one.
 """
 
 
-class _Money(Batch):
+class _PoolEvents(Batch):
     """Events of one topic about pools, applied one by one."""
 
     __slots__ = ("_partition",)
@@ -75,7 +75,7 @@ class _Money(Batch):
         return False
 
 
-class DeclarePools(_Money):
+class DeclarePools(_PoolEvents):
     """Put declarations of pools in force.
 
     Reads `pb.pools` (key pool_id; null: the pool is gone). Writes the pool to `router_states`, and
@@ -94,7 +94,7 @@ class DeclarePools(_Money):
             answers.notes += partition.pools.declare(pool_id, config, now=partition.clock())
 
 
-class LendMoney(_Money):
+class ExchangeGrants(_PoolEvents):
     """Apply reports of members to their pools, and grants of pools to their members.
 
     Reads `pb.leases` (key: the recipient). Writes pools and routers to `router_states`, and a
@@ -138,15 +138,15 @@ def leaving(partition: Partition, router_id: str, pool_id: str | None) -> list[N
     return [] if report is None else [report_note(left_of(report), now=now)]
 
 
-async def lend(partitions: Iterable[Partition]) -> None:
+async def report_and_grant(partitions: Iterable[Partition]) -> None:
     """Send the due reports of members, and let pools grant."""
     for partition in partitions:
         if partition.pools:
             with suppress(Gone):
-                await _lend(partition)
+                await _report_and_grant(partition)
 
 
-async def _lend(partition: Partition) -> None:
+async def _report_and_grant(partition: Partition) -> None:
     """Send one partition's reports and grants. Raises Gone."""
     async with partition.lane.group() as answers:
         answers.notes += _report(partition)

@@ -1,5 +1,5 @@
-"""Pools lend to routers on other workers: what is lent is never more than there is, whatever comes
-late, twice, or after a crash."""
+"""Pools grant to routers on other workers, and never more than there is, whatever comes late,
+twice, or after a crash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import pytest
 
 from router_state.pools import pieces
-from tests.lending_world import World
+from tests.granting_world import World
 
 ROUTERS = [f"router-{k}" for k in range(8)]
 
@@ -31,7 +31,7 @@ async def test_every_router_gets_a_lease_through_two_levels() -> None:
     for _ in range(12):
         await found.step()
     assert not any(map(found.unlent, ROUTERS))
-    assert found.lent(ROUTERS, "org/day") == pytest.approx(30.0, rel=0.05)
+    assert found.granted(ROUTERS, "org/day") == pytest.approx(30.0, rel=0.05)
 
 
 @pytest.mark.parametrize("late", [0, 7])
@@ -45,7 +45,7 @@ async def test_no_more_is_lent_than_there_is(late: int) -> None:
         await found.step(seconds=float(found.rng.choice([0.5, 2.0, 20.0])))
         if number % 20 == 10:
             await found.kill(int(found.rng.integers(3)))
-        assert found.lent(ROUTERS, "org/day") <= 30.0 + 1e-6
+        assert found.granted(ROUTERS, "org/day") <= 30.0 + 1e-6
     spent = sum(found.spent.values())
     print(spent, pieces.pack(found.pool("org")))
 
@@ -74,4 +74,4 @@ async def test_a_grant_that_somebody_else_wrote_is_refused(forged: str) -> None:
     assert reason == ("invalid_field" if forged == "period" else "stale_grant")
     for _ in range(4):
         await found.step(seconds=200.0)
-    assert found.lent(["a"], "shop/day") == pytest.approx(1.0)
+    assert found.granted(["a"], "shop/day") == pytest.approx(1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Account:
+class Skipped:
     """Counts of skipped records by reason, and the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from schemas.lambdas import PeriodStanding
 
 
 @dataclass(slots=True)
-class LineStanding:
+class PoolLine:
     """The current period of one budget of a pool.
 
     Attributes:
@@ -94,17 +94,15 @@ async def read_states(bus: Bus) -> list[LambdaUpdated]:
     return found
 
 
-def lines_of(
-    pools: Mapping[str, Document], states: Iterable[LambdaUpdated]
-) -> dict[str, LineStanding]:
+def lines_of(pools: Mapping[str, Document], states: Iterable[LambdaUpdated]) -> dict[str, PoolLine]:
     """Return every budget of every pool by its name, "POOL/PERIOD", with the routers that share
     its current period."""
-    found: dict[str, LineStanding] = {}
+    found: dict[str, PoolLine] = {}
     for pool_id, document in pools.items():
         given = document.get("budget") or []
         for budget in given if isinstance(given, list) else [given]:
             name = f"{pool_id}/{budget.get('per') or 'dates'}"
-            found[name] = LineStanding(name, float(budget["usd"]))
+            found[name] = PoolLine(name, float(budget["usd"]))
     known = list(states)
     newest: dict[str, datetime] = {}
     for one in (one for state in known for one in state.budgets or ()):
@@ -114,7 +112,7 @@ def lines_of(
         for one in state.budgets or ():
             # A router that nobody has asked since reports an earlier period.
             if one.line is not None and one.begins == newest[one.line]:
-                line = found.setdefault(one.line, LineStanding(one.line))
+                line = found.setdefault(one.line, PoolLine(one.line))
                 line.routers[state.router_id] = one
                 if not state.decided:
                     line.unasked.add(state.router_id)
