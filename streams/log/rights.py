@@ -89,7 +89,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
 
 
 def _declarations(settings: Settings) -> list[str]:
-    return [settings.topic("routers"), settings.topic("pools")]
+    return [settings.topic(name) for name in ("routers", "pools", "kin")]
 
 
 def reading(topic: str, *, group: str) -> list[Right]:
