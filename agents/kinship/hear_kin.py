@@ -87,8 +87,10 @@ class HearKin(Batch):
         elif note.kind == "brought":
             if note.brought is None:
                 raise MalformedEvent(Reason.MISSING_FIELD, "brought is missing")
-            partition.families.owner(note.family).bring(brought_of(note.brought))
+            owner = partition.families.owner(note.family)
+            owner.bring(brought_of(note.brought))
             partition.families.dirty.add(note.family)
+            answers.notes.append(family_note(owner, now=partition.clock()))
         else:
             _take_over(note.member_id, told_of(note, offset=message.offset), partition)
 

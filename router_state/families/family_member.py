@@ -25,7 +25,6 @@ from router_state.families.family_sums import (
     own_sums,
     require_usable,
     sums_of,
-    whole_sums,
 )
 from router_state.kernel import (
     GROWTH,
@@ -368,15 +367,16 @@ class Family(Capability):
             self._changed(model)
 
     def start_over(self) -> None:
-        """See Capability. Another router may still tell what this one starts with, so none of that
-        is its own."""
+        """See Capability. What the other router took from its family is given to this one, and is
+        not told to a family."""
         self.standing = Standing()
-        for side, (prior, ones) in enumerate(self._sides()):
+        for side, (_, ones) in enumerate(self._sides()):
             for name, one in ones.items():
-                held = self.held.setdefault(name, Held([None, None], [None, None]))
-                held.taken[side] = None
-                held.given[side] = Share.given(whole_sums(one, prior), one)
-                self._changed(name)
+                if (held := self.held.get(name)) is not None and held.taken[side] is not None:
+                    shares = [found for found in (held.taken[side], held.given[side]) if found]
+                    held.given[side] = Share.given(_together(shares, one), one)
+                    held.taken[side] = None
+                    self._changed(name)
 
     def dropped(self) -> None:
         """See Capability."""
@@ -452,6 +452,13 @@ class Family(Capability):
             "models": models,
         }
         return {"family": found | ({"refused": said.refused} if said.refused else {})}
+
+
+def _together(shares: list[Share], one: Regression) -> Sums:
+    """Return what is left of several sums in a regression."""
+    left = [share.left(one) for share in shares]
+    A = np.sum([sums.A for sums in left], axis=0)
+    return Sums(A, np.sum([sums.b for sums in left], axis=0))
 
 
 def _clock_of(arm: Arm) -> tuple[float, float, float]:

@@ -189,16 +189,23 @@ def test_a_model_that_left_for_good_takes_its_sums_along() -> None:
     assert member(restored(engine)).held.keys() == {"b"}
 
 
-def test_what_an_export_brings_is_no_evidence_of_the_new_router() -> None:
+def test_what_an_export_took_from_its_family_is_not_told_to_another() -> None:
     engine = Played.start(config())
     play(engine, 60)
+    alone = counts(member(engine).reported("r", ""))
     engine.play(told(1))
     data = portable.pack(engine.state, {})
-    found = Played.start(replace(config(offset=9), snapshot=data))
-    assert member(found).reported("copy", "").models == {}
+    found = Played.start(replace(config("sales", offset=9), snapshot=data))
     assert member(found).standing.born == 9
+    assert counts(member(found).reported("copy", "")) == pytest.approx(alone, abs=0.2)
     play(found, 30, first=200)
-    assert member(found).reported("copy", "").models
+    more = counts(member(found).reported("copy", ""))
+    assert sum(more.values()) == pytest.approx(sum(alone.values()) + 30.0, abs=2.0)
+
+
+def counts(report: Report) -> dict[str, float]:
+    """Return of how many rewards a report is, by model."""
+    return {name: sums_of(one.rewards, D).count for name, one in report.models.items()}
 
 
 @pytest.mark.parametrize("how", ["short", "nan", "indefinite"])
