@@ -1,1 +1,1 @@
-"""What is said between families and their members."""
+"""Conversations of families with their members."""

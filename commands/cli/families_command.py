@@ -114,10 +114,11 @@ def show_families(session: Session, family: str | None, as_json: bool) -> None:
             "No family has published anything yet: `pbstream families join FAMILY --router ID`."
         )
     for one in found:
-        _show(one)
+        show_family(one)
 
 
-def _show(family: FamilyEstimated) -> None:
+def show_family(family: FamilyEstimated) -> None:
+    """Show what a family knows, and who is in it."""
     out = console()
     members = "1 member" if family.members == 1 else f"{family.members} members"
     out.print(f"Family {family.family}: {members}, {family.dimensions} dimensions.")

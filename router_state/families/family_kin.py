@@ -66,7 +66,7 @@ class Scatter:
 
 @dataclass(slots=True, eq=False)
 class Of:
-    """What the routers that have one model say of it.
+    """Statements of the routers that have one model.
 
     Attributes:
         at: their positions among all routers; A, b: their sums; J, h: see the module.

@@ -27,7 +27,7 @@ HEAD = ""
 those of another family's knowledge."""
 BETWEEN = "\x1f"
 """Stands between a member and a model in the name of a piece."""
-MOST_MEMBERS = 5_000
+MOST_IN_FAMILY = 5_000
 """Most members of a family, as of a pool."""
 YOUNG = 200
 """Rewards up to which a member is told each new estimate, and not only after its own reports."""
@@ -42,7 +42,7 @@ Heard: TypeAlias = dict[str, dict[str, bytes]]
 
 
 class MemberSeen(Struct, array_like=True):
-    """What the owner knows of a member; the names are those of `Report`.
+    """Knowledge of the owner about a member; the names are those of `Report`.
 
     Attributes:
         n: number of the last prior that the member was told.
@@ -60,7 +60,7 @@ class MemberSeen(Struct, array_like=True):
 
 
 class Brought(Struct, frozen=True):
-    """What another family knows, or histories tell: by model what all say of it, and the scatter
+    """Knowledge of another family, or of histories: by model the statements of all, and the scatter
     of rewards and of bills (`Kin.knows`, `Scatter`).
     """
 
@@ -181,9 +181,9 @@ class FamilyOwner:
     def _admit(self, report: Report, known: MemberSeen | None) -> None:
         self._found(report.d, report.projection)
         self._require_same(report.d, report.projection, "the router")
-        if known is None and len(self.members) >= MOST_MEMBERS:
+        if known is None and len(self.members) >= MOST_IN_FAMILY:
             raise WrongFamily(
-                f"family {self.name} has {MOST_MEMBERS:,} members, and no room for more"
+                f"family {self.name} has {MOST_IN_FAMILY:,} members, and no room for more"
             )
 
     def _found(self, d: int, projection: str) -> None:

@@ -1,4 +1,4 @@
-"""What a member tells its family, and what the family tells a member."""
+"""Reports of members to their family, and priors of the family for its members."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Report(Struct, frozen=True):
 
 
 class Told(OfCapability, frozen=True):
-    """What a family tells a member: what the others say of some of its models, as a prior.
+    """A prior for a member: statements of the other members about some of its models.
 
     Attributes:
         family, born, n: as in `Report`; a later prior has a higher `n`.
