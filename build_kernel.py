@@ -9,7 +9,9 @@ compiler.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,8 @@ DIRECTIVES = {
 
 
 def build(*, profiled: bool = False) -> None:
-    """Compile what has changed. Raises what Cython or the compiler say.
+    """Compile what has changed. Raises what Cython or the compiler say, and FileNotFoundError
+    without a compiler.
 
     Args:
         profiled: build into build/profiled instead, with calls that `sys.setprofile` sees.
@@ -42,6 +45,7 @@ def build(*, profiled: bool = False) -> None:
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
+    _require_compiler()
     os.chdir(ROOT)
     one = Extension(
         "*",
@@ -60,6 +64,13 @@ def build(*, profiled: bool = False) -> None:
     command.parallel = os.cpu_count()
     command.ensure_finalized()
     command.run()
+
+
+def _require_compiler() -> None:
+    """Raise FileNotFoundError before Cython's ten seconds, not after them."""
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    if sys.platform != "win32" and shutil.which(command.split()[0]) is None:
+        raise FileNotFoundError(f"no C compiler: {command} is not found; install gcc or set CC")
 
 
 class Hook(_Interface):

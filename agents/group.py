@@ -94,7 +94,7 @@ class Batch:
         """Apply the events in order. An exception is attributed to the event at `answers.at`."""
 
     def step(self, name: str) -> None:
-        """Note that it goes on to a step."""
+        """Note the time at which the batch begins a step."""
         self.passed.append((name, time.time_ns()))
 
 
@@ -124,7 +124,7 @@ class Group:
     finished: bool = False
 
     def step(self, name: str) -> None:
-        """Note that it goes on to a step."""
+        """Note the time at which the group begins a step."""
         self.passed.append((name, time.time_ns()))
 
 

@@ -38,6 +38,7 @@ TRAFFIC = "router_state.periods.hourly_traffic"
 HEALTH = "router_state.outages.health"
 SPEED = "router_state.latency.speed"
 WAITS = "router_state.latency.pricing"
+ASKED = "router_state.asking.label_traffic"
 
 GUESSES = {
     "rewards": f"{GUESS}:REWARDS",
@@ -236,6 +237,27 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("decisions between two trials", "decisions", f"{HEALTH}:TRIAL_SHARE"),
         Row("factor of the rate at a refusal", "factor", f"{HEALTH}:RATE_CUT"),
         Row("seconds in which the rate grows by e", "seconds", f"{HEALTH}:RATE_GROWTH"),
+    ),
+    "Labels": (
+        Row(
+            "labels that are divided evenly among models",
+            "share",
+            "router_state.asking.asking:FLOOR",
+        ),
+        Row("parts of a period that are counted apart", "parts", f"{ASKED}:PERIOD_PARTS"),
+        Row("weight of the latest period", "share", f"{ASKED}:LATEST_WEIGHT"),
+        Row(
+            "usual requests after which half of a surprise is believed",
+            "share",
+            f"{ASKED}:SURE_AFTER",
+        ),
+        Row(
+            "deviations beyond which a surprise is believed",
+            "deviations",
+            f"{ASKED}:SURE_DEVIATIONS",
+        ),
+        Row("usual requests that may come at any time", "share", f"{ASKED}:EVEN"),
+        Row("the first period's labels that are spread over time", "share", f"{ASKED}:KEPT_BACK"),
     ),
 }
 """The table, by its parts."""

@@ -17,10 +17,12 @@ import numpy as np
 
 from benchmarks.report import command, print_figures, print_table
 from benchmarks.traffic import BINDING_USD, LOOSE_USD, PRICES, Feed, prices
+from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, RouterConfig
 from router_state.engine import Engine
-from router_state.events import Asked, Charged, Judged
+from router_state.events import Asked, Charged, Judged, Verified
 from router_state.profiles import knobs_for
+from router_state.record import RequestRecord
 
 SHORT = 16
 """Requests of a round: it is over before a busy machine interrupts it."""
@@ -39,8 +41,17 @@ class Ours:
     done: int = 0
 
     @classmethod
-    def make(cls, feed: Feed, *, d: int, budget: float | None, profile: str = "paper") -> Ours:
-        """Return a router that knows nothing yet; with a budget it gets bills."""
+    def make(
+        cls,
+        feed: Feed,
+        *,
+        d: int,
+        budget: float | None,
+        profile: str = "paper",
+        attempts: int = 0,
+    ) -> Ours:
+        """Return a router that knows nothing yet; with a budget it gets bills, and with `attempts`
+        it has a verifier, and plans of so many calls."""
         # The library's own penalty; paced experiments go without.
         given = {"lambda_c": 0.3 if budget is None else 0.0} if profile == "paper" else {}
         knobs = knobs_for(profile, given)
@@ -48,8 +59,14 @@ class Ours:
             name: ModelConfig(price, onboarding_pulls=0)
             for name, price in prices(len(feed.rewards)).items()
         }
+        verifiers = {"attempts": Declared({"tests": Verifier(1e-5)}, attempts)}
         config = RouterConfig(
-            models=models, budget_usd_per_request=budget, dimensions=d, profile=profile, knobs=knobs
+            models,
+            budget,
+            d,
+            profile,
+            knobs,
+            capabilities=verifiers if attempts else {},
         )
         return cls(Engine.start(config), feed, budget is not None)
 
@@ -70,10 +87,30 @@ class Ours:
             start = clock()
             if self.bills:
                 engine.apply(Charged(request_id, cost_usd), now)
+            if record.plan is not None:
+                reward = self._try(record, request_id, i, now)
             engine.apply(Judged(request_id, reward), now)
             learning += clock() - start
         self.done += n
         return deciding, learning
+
+    def _try(self, record: RequestRecord, request_id: str, i: int, now: float) -> float:
+        """Verify the calls of a plan and bill those after the first; return the last one's reward.
+        The verifier passes what is better than 0.7.
+        """
+        assert record.plan is not None
+        engine, feed, reward = self.engine, self.feed, 0.0
+        for number, step in enumerate(record.plan.steps):
+            if number:
+                bill = Charged(request_id, feed.costs[step.model][i], attempt=number)
+                engine.apply(bill, now)
+            reward = feed.rewards[step.model][i]
+            passed = float(reward > 0.7)
+            if step.verify is not None:
+                engine.apply(Verified(request_id, step.verify, passed, number), now)
+            if step.accept_at is None or passed:
+                break
+        return reward
 
 
 @dataclass
@@ -218,6 +255,27 @@ def print_live(live: Rounds, eleven: Rounds) -> dict[str, float]:
     }
 
 
+def print_attempts(found: dict[str, Rounds]) -> dict[str, float]:
+    """Print decisions of routers with a verifier beside plain ones; return the figures."""
+    sides = {
+        title: np.array([[a[0], b[0]] for a, b in zip(one.ours, one.theirs, strict=True)])
+        for title, one in found.items()
+    }
+    ratios = {title: float(np.median(one[:, 0] / one[:, 1])) for title, one in sides.items()}
+    print_table(
+        "A decision where there is a verifier, live, d 26; µs",
+        ["", "without", "with", "ratio"],
+        [
+            (title, *(1e6 * np.median(one, axis=0)[::-1]).tolist(), ratios[title])
+            for title, one in sides.items()
+        ],
+    )
+    return {
+        f"attempts_ratio_{title.replace(', ', '_').replace(' ', '_')}": ratio
+        for title, ratio in ratios.items()
+    }
+
+
 def with_one_thread() -> None:
     """Start again with one BLAS thread, where that was not asked for."""
     # BLAS reads it when numpy is imported: too late for this process.
@@ -251,6 +309,15 @@ def main(quick: bool) -> None:
     learned_wide = beside(wide, BINDING_USD, "live", rounds=rounds)
     many = ours(Feed.make(2000, d=26, K=11), BINDING_USD)
     eleven = compare(many, ours(small, BINDING_USD), rounds=8 * rounds)
+    verified = {
+        f"{K} models, {calls} calls": compare(
+            Ours.make(feed, d=26, budget=BINDING_USD, profile="live", attempts=calls),
+            ours(feed, BINDING_USD),
+            rounds=4 * rounds,
+        )
+        for K, feed in ((3, small), (11, Feed.make(2000, d=26, K=11)))
+        for calls in (2, 3)
+    }
     counts = (1, 100, 1_000) if quick else (1, 100, 1_000, 10_000)
     by_count = cost_by_routers(counts, events=2_000 if quick else 20_000)
     print_by_one(
@@ -262,7 +329,7 @@ def main(quick: bool) -> None:
             "d 385, live, with a binding budget and bills": learned_wide,
         }
     )
-    figures = print_live(live, eleven)
+    figures = print_live(live, eleven) | print_attempts(verified)
     print_table(
         "Routers in the process",
         ["", "µs per decision and reward"],

@@ -93,7 +93,7 @@ FULL = Size(backlog=10_000, rounds=3, events=10_000, seconds=10.0, bills=100_000
 
 
 async def cost(bootstrap: str, routers: int, events: int) -> dict[str, float]:
-    """Return what an event costs with so many routers, and what many weigh, also after a start."""
+    """Return the CPU time of an event and the memory of so many routers, also after a start."""
     say(f"{routers} routers, {events} events of each kind")
     bench = Bench(bootstrap, routers)
     await bench.create()

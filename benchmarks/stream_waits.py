@@ -162,7 +162,7 @@ def _mean(kind: str, batches: list[Batch]) -> dict[str, float]:
 
 
 def _worst(batches: list[Batch]) -> dict[str, float]:
-    """Return what the hundredth of the requests waited for that waited longest, in ms."""
+    """Return the steps of the slowest hundredth of the requests, in ms."""
     each = [
         (fetch + sum(spent.values()), fetch, done, spent)
         for done, topic, fetches, spent in batches

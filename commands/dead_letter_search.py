@@ -59,7 +59,7 @@ class Found:
 
     @property
     def request_id(self) -> str | None:
-        """Return its request; None if it can't be read."""
+        """Return the id of the event's request; None if the event can't be read."""
         return self._field("request_id")
 
     def _field(self, name: str) -> str | None:
@@ -70,7 +70,7 @@ class Found:
         return found if isinstance(found, str) and is_valid(found) else None
 
     def as_json(self) -> dict[str, object]:
-        """Return it for programs, without its value, which may hold a prompt."""
+        """Return the dead letter as JSON's types, without the event, which may hold a prompt."""
         return {
             "letter": self.name,
             "at": self.at.isoformat(),
@@ -85,7 +85,7 @@ class Found:
         }
 
     def obstacle(self) -> str | None:
-        """Return why it must not be sent again, or None."""
+        """Return why the event must not be sent again, or None."""
         if self.letter.stage == INGEST:
             return (
                 "it is another's payload, which cannot be mapped; `pbstream dlq show LETTER --raw` "

@@ -22,5 +22,5 @@ class Finding:
     remedy: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """Return it for programs."""
+        """Return the finding as JSON's types."""
         return asdict(self)

@@ -29,7 +29,7 @@ class PromptRead:
     wordless: bool = False
 
     def sentence(self) -> str:
-        """Return it as a sentence."""
+        """Return in a sentence how much of the prompt was read."""
         if self.wordless:
             return "Prompt: none, an image or sound alone; it was decided on the mean context."
         if self.problem is not None:
@@ -43,7 +43,7 @@ class PromptRead:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Return it for programs."""
+        """Return the same as JSON's types."""
         return asdict(self)
 
 

@@ -41,7 +41,7 @@ class Report:
     failure: Failure | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return it for programs."""
+        """Return the report as JSON's types."""
         sent = {
             "topic": self.placed.topic,
             "partition": self.placed.partition,

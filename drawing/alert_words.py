@@ -105,6 +105,22 @@ def _answers(alert: AlertRaised) -> str:
     }[alert.kind.value]
 
 
+def _ends(alert: AlertRaised) -> str:
+    """Tell of a model that retires, is gone, or is answered for."""
+    model, evidence = alert.model, alert.evidence
+    then = f"; try its successor: {advice}" if (advice := evidence.get("advice")) else ""
+    if alert.kind.value == "model_gone":
+        return f"{model} is gone, and not called until it is declared again{then}"
+    if alert.kind.value == "model_redirected":
+        name = evidence.get("answered_by")
+        return (
+            f"{name} answers for {model}: bills count, labels count for no model{then}; or declare "
+            f"that {model} answers_as {name}"
+        )
+    day = str(evidence.get("retires_at"))[:10]
+    return f"{model} retires on {day}, in {alert.size:.0f} days{then}"
+
+
 def _late(alert: AlertRaised) -> str:
     evidence = alert.evidence
     if alert.kind.value == "latency_unknown":
@@ -143,6 +159,21 @@ def _kin(alert: AlertRaised) -> str:
     slope = _number(alert.evidence.get("slope"))
     how = "" if slope is None else f" (slope {slope:.2f} instead of 1)"
     return f"family {family} leaves the router out: its labels mean something else{how}"
+
+
+def _verifier(alert: AlertRaised) -> str:
+    evidence, verifier = alert.evidence, alert.evidence.get("verifier")
+    if alert.kind.value == "verifier_worthless":
+        return (
+            f"verdicts of {verifier} tell little or nothing, and cost {usd(alert.size)} a day "
+            f"with the calls that follow them{_seen(evidence, 'pairs')}"
+        )
+    moved = {"up": "more", "down": "less"}[alert.direction]
+    before, now = (_number(evidence.get(f"separation_{name}")) or 0.0 for name in ("before", "now"))
+    return (
+        f"verdicts of {verifier} tell {moved} than before: labels of answers that pass are "
+        f"{now:.2f} above those of others, and were {before:.2f}"
+    )
 
 
 def _drift(alert: AlertRaised) -> str:
@@ -191,9 +222,14 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "source_parted": _parted,
     "family_parted": _kin,
     "family_refused": _kin,
+    "verifier_worthless": _verifier,
+    "verifier_parted": _verifier,
     "model_down": _answers,
     "model_back": _answers,
     "all_models_down": _answers,
+    "model_retires": _ends,
+    "model_gone": _ends,
+    "model_redirected": _ends,
     "latency_unreachable": _late,
     "latency_unknown": _late,
     "feedback_behind": _behind,

@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 from drawing.numbers import usd
 from router_state.cache_price import CachePrice
+from router_state.kernel.given import Price
 from schemas import RouterDeclared
+from schemas.label_asking import LabelsWanted
+from schemas.label_sources import Sources
 
 Prices = tuple[float, float]
 """Dollars per million input tokens, and per million output tokens."""
@@ -21,11 +24,16 @@ class Portfolio(NamedTuple):
     budget_usd: float | None
     prices: dict[str, Prices]
     caches: dict[str, CachePrice]
+    long_inputs: dict[str, Price]
+    sources: Sources | None = None
+    labels: LabelsWanted | None = None
+    label_url: str | None = None
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
         """Return the shown part of a declaration."""
-        from router_state.sessions.cache_prices import cache_of  # brings numpy along
+        from router_state.long_inputs.declared_prices import price_of  # both bring numpy along
+        from router_state.sessions.cache_prices import cache_of
 
         prices = {
             # A page keeps every declaration of every router: their names are mostly the same few.
@@ -37,7 +45,13 @@ class Portfolio(NamedTuple):
             for name, model in router.models.items()
             if (cache := cache_of(model)) is not None
         }
-        return cls(router.budget_usd_per_request, prices, caches)
+        long = {
+            sys.intern(name): price_of(model)
+            for name, model in router.models.items()
+            if model.price_above
+        }
+        asked = router.sources, router.labels, router.label_url
+        return cls(router.budget_usd_per_request, prices, caches, long, *asked)
 
 
 class News(NamedTuple):
@@ -63,6 +77,8 @@ def differences(before: Portfolio, after: Portfolio, *, at: float) -> Iterator[N
         elif old != new:
             was, is_now = ("/".join(f"${price:g}" for price in prices) for prices in (old, new))
             yield News(at, "price", model, f"{model}: {was} → {is_now} per million tokens")
+        elif before.long_inputs.get(model) != after.long_inputs.get(model):
+            yield News(at, "price", model, f"{model}: other prices of long inputs")
 
 
 def _budget(value: float | None) -> str:

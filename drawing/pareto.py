@@ -36,6 +36,7 @@ class Pareto:
     Attributes:
         router: None without a bill or without a label.
         tail: cost and quality of the router over the last days, the oldest first.
+        alone: the router with one call a request, where it plans several; as expected.
         basis: what the numbers rest on, as the end of a sentence.
     """
 
@@ -44,6 +45,7 @@ class Pareto:
     tail: Sequence[tuple[float, float]] = ()
     budget_usd: float | None = None
     basis: str = ""
+    alone: Point | None = None
 
     @property
     def best(self) -> Point | None:
@@ -171,6 +173,19 @@ class Pareto:
             f"{told}; the best one at the same cost earns {number(abs(gain))}{by} {less}{chance}."
         )
 
+    def beside_alone(self) -> str:
+        """Return a sentence that compares the router with itself without plans; empty if there are
+        none."""
+        if self.router is None or self.alone is None:
+            return ""
+        gain = self.router.quality - self.alone.quality
+        saved = self.alone.cost_usd - self.router.cost_usd
+        return (
+            f"Plans are expected to earn {number(abs(gain))} {'more' if gain >= 0.0 else 'less'} "
+            f"and to cost {usd(float(f'{abs(saved):.3g}'))} {'less' if saved >= 0.0 else 'more'} "
+            "a request than one call each."
+        )
+
     def facts(self, calls: int) -> list[tuple[str, str, str]]:
         """Return the facts beside the picture: name, value and explanation.
 
@@ -218,7 +233,8 @@ class Pareto:
             "tail": [list(one) for one in self.tail],
             "budget_usd": self.budget_usd,
             "sentence": self.sentence(),
-            "beside": self.beside_mixes(),
+            "beside": " ".join(filter(None, (self.beside_mixes(), self.beside_alone()))),
+            "alone": self.alone and _drawn(self.alone),
         }
 
 

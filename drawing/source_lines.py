@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemas.label_asking import LabelsStanding
 from schemas.label_sources import Estimate, ModelMeasured, SourceStanding
 
 CLOSE = 0.005
@@ -13,6 +14,24 @@ CLOSE = 0.005
 def source_lines(sources: tuple[SourceStanding, ...]) -> list[str]:
     """Return the sentences of a router's sources, gold first."""
     return [line for one in sources for line in (_gold(one) if one.gold else _judge(one))]
+
+
+def asked_lines(labels: LabelsStanding) -> list[str]:
+    """Return the sentences of a router's budget of labels."""
+    if labels.asked is None:
+        return [f"{labels.want} labels are wanted each {labels.per}; no request has come yet"]
+    models = labels.models or ()
+    asked, answered, alone = (
+        sum(getattr(model, name) for model in models) for name in ("asked", "answered", "unasked")
+    )
+    lines = [
+        f"{labels.asked} of the {labels.want} labels of this {labels.per} are asked for, of "
+        f"{labels.decided} requests",
+        f"people have given {answered} of {asked} labels that were asked for",
+    ]
+    if alone:
+        lines[-1] += f", and {alone} that came by themselves, which measure no judge"
+    return lines
 
 
 def _gold(one: SourceStanding) -> Iterator[str]:
@@ -30,10 +49,28 @@ def _judge(one: SourceStanding) -> Iterator[str]:
         yield f"{one.source} agrees with gold at {said(one.agreement)}, {_count(one.pairs)}"
     for model in one.models or ():
         yield from _model(one.source, model)
+    yield from _advice(one)
     if one.since_then is not None and _is_clear(one.since_then):
         yield (
             f"{one.source} has changed what it said of {one.judged_again} answers by "
             f"{said(one.since_then)}"
+        )
+
+
+def _advice(one: SourceStanding) -> Iterator[str]:
+    """Say what the pairs recommend, and why, where it is not declared."""
+    switch = f"declare calibrate: {{{one.source}: {one.advice}}} under sources"
+    if one.advice == "on" and one.calibrate != "on":
+        yield (
+            f"{one.source} says nothing of an answer, {_count(one.pairs or 0)}: {switch}, and "
+            "its labels are not learned until it does"
+        )
+    elif one.advice == "offset" and one.calibrate not in ("offset", "on"):
+        off = [model for model in one.models or () if _is_clear(model.offset)] or one.models or ()
+        most = max(off, key=lambda model: abs(model.offset.value))
+        yield (
+            f"{one.source} is off by {said(most.offset)} on {most.model}: {switch}, and its "
+            "labels count without that"
         )
 
 

@@ -35,8 +35,15 @@ class Beside(Protocol):
 class Planner(Protocol):
     """A capability that lets the requests in the window choose plans as well as single calls."""
 
-    def planned(self, single: Options) -> Options:
-        """Return the options of the window's requests: their single calls, and plans."""
+    def planned(
+        self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
+    ) -> Options:
+        """Return the options of the window's requests: their single calls, and plans.
+
+        Args:
+            rewards: the same requests' expected rewards, where the costs of `single` are other than
+                dollars. per_dollar: price of a dollar then, which scores contain.
+        """
 
 
 class Slotted(Protocol):

@@ -23,6 +23,7 @@ class Billing(Struct, gc=False, eq=False):
             since the epoch.
         input_tokens: number of tokens at list price that cost as much as the bill's input; None: as
             many as the input has.
+        redirected: whether another model than the called one answered.
         reward: a reward in [0, 1] that the called model learns from this bill; None: none.
     """
 
@@ -39,6 +40,7 @@ class Billing(Struct, gc=False, eq=False):
     now: float
     input_tokens: float | None = None
     reward: float | None = None
+    redirected: bool = False
 
     @property
     def difference_usd(self) -> float:

@@ -56,4 +56,5 @@ def usd_of(
         input_tokens, min(cached, input_tokens), input_per_m=input_per_m, writes=writes
     )
     # Less for cached tokens, more for tokens written to the cache.
-    return usd - (input_tokens - counts) * input_per_m / 1e6
+    dearer = price.input_factor(input_tokens)
+    return usd - dearer * (input_tokens - counts) * input_per_m / 1e6

@@ -24,7 +24,7 @@ from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Json
 from router_state.plan import Plan, Taught, Verdict
-from router_state.record import Records, RequestRecord, Weighed
+from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
@@ -76,12 +76,12 @@ class Capability:
 
     @classmethod
     def document(cls, declared: Any) -> dict[str, object]:
-        """Invert `read`: the fields of a declaration on the wire."""
+        """Return the capability's fields of a declaration on the wire: what `read` takes."""
         return {}
 
     @classmethod
     def document_model(cls, declared: Any, model: str) -> dict[str, object]:
-        """Invert `read`: the fields of one of its models."""
+        """Return the capability's fields of one model of a declaration."""
         return {}
 
     @classmethod
@@ -93,7 +93,9 @@ class Capability:
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> object | None:
-        """Invert `pack_declared`. Raises DamagedState, and InvalidConfig as `read`."""
+        """Return the declaration that `pack_declared` has packed. Raises DamagedState, and
+        InvalidConfig as `read`.
+        """
         return None
 
     @classmethod
@@ -133,7 +135,7 @@ class Capability:
 
     def expect(self, choice: Choice) -> None:
         """Change the expectations of a request's calls. The hook runs again if the arms'
-        expectations change.
+        expectations change. It may refuse the request (RouterStateError), and changes no state.
         """
 
     def rule_out(self, choice: Choice) -> None:
@@ -212,6 +214,21 @@ class Capability:
         """Return what follows from a reward of a request, where not its rank alone decides. It
         changes nothing, see `taken`."""
         return None
+
+    def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
+        """Return what a model learns of a label; None: nothing.
+
+        Args:
+            learned: whether the label is in force already: what the model holds of it.
+        """
+        return label.reward
+
+    def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
+        """Note that `record.label` is in force in place of another label, and what the model
+        learned of it; None: there is none, or there was none."""
+
+    def shifted(self, model: str, offset: float) -> None:
+        """Note that all that a model has learned of rewards counts as this much higher."""
 
     def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
         """Note a reward that says anything new; `record.label` is the one in force."""
@@ -305,6 +322,9 @@ class Hooks(Struct, frozen=True, gc=False):
     billed: tuple[Callable[[Billing], None], ...] = ()
     shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
     weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
+    worth: tuple[Callable[[RequestRecord, Label, bool], float | None], ...] = ()
+    learned: tuple[Callable[[RequestRecord, Vector, Label | None], None], ...] = ()
+    shifted: tuple[Callable[[str, float], None], ...] = ()
     taken: tuple[Callable[[RequestRecord, Judged, Weighed, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[

@@ -12,6 +12,7 @@ from router_state.events import Asked
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json
 from router_state.plan import Plan
+from router_state.record import RequestRecord
 
 Excluded = list[str | None]
 """The reason why each arm may not be called, or None, by arm."""
@@ -36,6 +37,8 @@ class Choice(Struct, gc=False, eq=False):
         now: seconds since the epoch; at: the router's clock, which never steps back.
         seen: predictions for each arm: reward, dollars, scores.
         excluded: why each arm may not be called, or None.
+        followed: the record of the request that it follows; None: it follows none, or that one is
+            not remembered.
         limited_to: the models that may be called for the request if cost is left aside; None: all.
         reason: the decision's reason where a limit of money changed the decision, else None.
         beyond: whether caps pay for no model, so that the cheapest is called nevertheless.
@@ -63,6 +66,7 @@ class Choice(Struct, gc=False, eq=False):
     seq: int
     seen: Candidates
     excluded: Excluded
+    followed: RequestRecord | None = None
     limited_to: frozenset[str] | None = None
     reason: str | None = None
     beyond: bool = False

@@ -13,6 +13,7 @@ from router_state.kernel import MEMORY, given
 Vector = given.Vector
 Matrix = given.Matrix
 Price = given.Price
+Tier = given.Tier
 
 MAX_COST_USD = 1000.0
 """Dollars of one bill (the wire contract)."""

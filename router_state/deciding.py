@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from router_state import registered
 from router_state.choice import Choice
 from router_state.events import Asked
 from router_state.kernel import EVERY
@@ -15,21 +14,26 @@ from router_state.record import Basis, Call, RequestRecord
 from router_state.router import RouterState
 
 
-def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
+def decide(
+    state: RouterState, request: Asked, now: float, followed: RequestRecord | None = None
+) -> RequestRecord:
     """Choose a model for a new request and commit its expected cost; see `Engine.apply`.
+
+    Args:
+        followed: the record of the request that it follows, if that one is remembered.
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
+        ChainTooLong, UnknownVerifier, VerdictOutOfRange: it can't follow the other request so.
         EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
             no model may be called. The state may have noted that a cap is reached or a budget
             spent.
     """
-    if not state.hooks.complete and (request.session_id is not None or request.said is not None):
-        registered.begin(state)
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
     # The context is checked first, so that a wrong one changes nothing.
-    seen, at = policy.look(state, request), max(now, state.latest)
-    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [])
+    seen, latest = policy.look(state, request), state.latest
+    at = latest if latest > now else now
+    choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [], followed)
     for expect in hooks.expect:
         expect(choice)
     # 1. Who may be called: by the request, by capabilities, and by money.
@@ -58,7 +62,8 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
             follow(choice, state.chance, pacer.budget_usd)
         choice.why = choice.reason or relaxed or "ucb"
     own = choice.k
-    _reconsider(state, choice)
+    for instead in hooks.instead:
+        instead(choice, partial(policy.chance_of, state, choice))
     record = _written(state, choice)
     state.commit(request.request_id, record, policy.ticks)
     # Whoever had a new model called, one of its first calls is made.
@@ -81,18 +86,14 @@ def decide(state: RouterState, request: Asked, now: float) -> RequestRecord:
     return record
 
 
-def _reconsider(state: RouterState, choice: Choice) -> None:
-    """Let capabilities answer with another model."""
-    for instead in state.hooks.instead:
-        instead(choice, partial(state.policy.chance_of, state, choice))
-
-
 def _written(state: RouterState, choice: Choice) -> RequestRecord:
     """Return the record of a decision."""
     request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
-    arm = state.arms.all[k]
-    contained = request.contained
-    reward, usd = (seen.reward(k), seen.cost_usd(k)) if plan is None else choice.planned
+    arm, config, contained = state.arms.all[k], state.config, request.contained
+    reward, usd = seen.expected(k) if plan is None else choice.planned
+    call = None
+    if choice.kept is not None or plan is not None:
+        call = Call(kept=choice.kept or {}, plan=plan, unpaced=choice.unpaced)
     return RequestRecord(
         choice.seq,
         arm.name,
@@ -101,21 +102,13 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         reward,
         usd,
         state.pacer.lambda_t,
-        state.config.offset,
+        config.offset,
         choice.now,
         request.offset,
         arm.price,
         request.x,
         seen,
-        None if contained is None else Basis(*contained, state.expired, *state.config.applied),
+        None if contained is None else Basis(*contained, state.expired, *config.applied),
         request.input_tokens,
-        call=_call(choice),
+        call=call,
     )
-
-
-def _call(choice: Choice) -> Call | None:
-    """Return what is known of the call beforehand; None: nothing."""
-    kept, plan = choice.kept, choice.plan
-    if kept is None and plan is None:
-        return None
-    return Call(kept=kept or {}, plan=plan, unpaced=choice.unpaced)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from router_state import feedback, planned
+from router_state import feedback, planned, registered
 from router_state.changes import APPLIED, DUPLICATE, HEAD, Changed, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
@@ -98,8 +98,14 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
     record = records.get(request_id)
     if record is not None:
         return DUPLICATE, record, None
-    record = decide(engine.state, event, now)
-    engine.state.since.decided(record.seq)
+    state, follows = engine.state, event.follows
+    # A request may be the first to concern a capability that needs no declaration.
+    needs_more = event.session_id is not None or event.said is not None or follows is not None
+    if needs_more and not state.hooks.complete:
+        registered.begin(state)
+    followed = None if follows is None else records.get(follows.request_id)
+    record = decide(state, event, now, followed)
+    state.since.decided(record.seq)
     records[request_id] = record
     return APPLIED, record, {request_id: record}
 
@@ -120,9 +126,7 @@ def _judged(engine: Engine, event: Judged, now: float) -> Applied:
     if outcome is DUPLICATE:
         return UNCHANGED
     engine.state.since.rewarded(event.offset, waited=event.waited)
-    for request_id, record in changed.items():
-        engine.records[request_id] = record
-    return outcome, None, {**changed}
+    return outcome, None, changed
 
 
 def _verified(engine: Engine, event: Verified, now: float) -> Applied:

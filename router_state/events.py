@@ -13,7 +13,7 @@ AT_MOST = 10_000
 """Most requests that one sweep moves by default."""
 FAILED = frozenset({"error", "timeout"})
 """Statuses of a model that did not answer."""
-UNANSWERED = FAILED | {"rate_limited", "cancelled"}
+UNANSWERED = FAILED | {"rate_limited", "cancelled", "gone"}
 """Statuses of calls whose bill does not tell the cost of an answer."""
 
 
@@ -35,6 +35,18 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_retention_days: float | None = None
 
 
+class Follows(Struct, frozen=True, gc=False):
+    """What a request says of the one that it follows.
+
+    `verdicts` are of that one's last answer, by verifier. `signals` are by name: `tests_passed` and
+        `severity` in [0, 1], `repeats` ≥ 0.
+    """
+
+    request_id: str
+    verdicts: Mapping[str, float] = {}
+    signals: Mapping[str, float] = {}
+
+
 class Asked(Struct, frozen=True, gc=False):
     """A request wants a model.
 
@@ -46,6 +58,7 @@ class Asked(Struct, frozen=True, gc=False):
         input_tokens: number of tokens of the prompt; None: not stated.
         needs: what the model must be able to do; None: not stated.
         session_id: the conversation that the request belongs to.
+        follows: the request that it follows, and what was seen of that one's answer.
         said: fields of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the request's record keeps them.
@@ -61,6 +74,7 @@ class Asked(Struct, frozen=True, gc=False):
     needs: Needs | None = None
     session_id: str | None = None
     said: Mapping[str, Json] | None = None
+    follows: Follows | None = None
 
     def said_of(self, name: str) -> Json:
         """Return what the request says of a capability; None: nothing."""
@@ -78,6 +92,7 @@ class Charged(Struct, frozen=True, gc=False):
         is the number of seconds for which the model asks for no calls. `cached` is the number of
         input tokens billed as cached. `latency` and `first_token` are seconds from the call to the
         answer and to its first token. `attempt` numbers the calls of the request's plan.
+        `answered_by` is the model that answered, as its provider says; None: not stated.
     """
 
     request_id: str
@@ -94,6 +109,7 @@ class Charged(Struct, frozen=True, gc=False):
     latency: float | None = None
     first_token: float | None = None
     attempt: int = 0
+    answered_by: str | None = None
 
 
 class Judged(Struct, frozen=True, gc=False):
@@ -195,6 +211,7 @@ __all__ = [
     "Charged",
     "Crowded",
     "Event",
+    "Follows",
     "Judged",
     "Needs",
     "OfCapability",

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from router_state import registered
 from router_state.billing import Billing
-from router_state.changes import APPLIED, DUPLICATE, REVISED, Outcome
+from router_state.changes import APPLIED, DUPLICATE, REVISED, Changed, Outcome
 from router_state.config import Price, Vector
 from router_state.errors import (
     AttemptBeyondPlan,
@@ -16,12 +16,17 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Judged
 from router_state.kernel import Arm, check, exp_of, list_price_of
-from router_state.record import Label, Records, RequestRecord, Settlement, Weighed, remembered
+from router_state.record import (
+    NOT_LEARNED,
+    Label,
+    Records,
+    RequestRecord,
+    Settlement,
+    Weighed,
+    remembered,
+)
 from router_state.router import RouterState
 from router_state.totals import checked_cost, checked_reward
-
-Changed = dict[str, RequestRecord]
-"""Records that changed, by request_id."""
 
 
 def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
@@ -54,7 +59,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if call is None or not call.unpaced:
         state.pacer.settle(cost_usd, charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    if not state.hooks.complete and (unanswered or call is not None):
+    named = event.answered_by is not None
+    if not state.hooks.complete and (unanswered or named or call is not None):
         registered.begin(state)
     for billed in state.hooks.billed:
         billed(billing)
@@ -62,8 +68,10 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
+    if billing.redirected:
+        _disown(state, billing)
     if not answered:
-        if not unanswered:
+        if not (unanswered or billing.redirected):
             _learn_bill(state, billing)
         if unanswered or record.call is not None:
             billing.keep_attempt()
@@ -86,15 +94,16 @@ def context_of(state: RouterState, given: Vector | None) -> Vector | None:
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and store the model and its price in the record."""
-    record, called = billing.record, billing.called
-    price: Price | None = record.price
-    if called != record.model:
-        price = price_of(state, record, called)
-    if record.label is None:
-        record.answered_by = None if called == record.model else called
-    if price is not None:
-        record.price = price
-        learn_cost(state, billing, price)
+    record, called, price = billing.record, billing.called, billing.record.price
+    other = None if called == record.model else called
+    if record.label is None and record.answered_by != other:
+        record.answered_by = other
+    if other is not None:
+        used = price_of(state, record, called)
+        if used is None:
+            return
+        price = record.price = used
+    learn_cost(state, billing, price)
 
 
 def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
@@ -111,6 +120,11 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         list_price = list_price_of(price)
     if call is not None:
         cost_usd = max(cost_usd - call.lost_usd, 0.0)
+    if price.above:
+        # What a long input cost more is known, and nothing to learn.
+        said = billing.event.tokens
+        length = billing.record.input_tokens if said is None else said[0]
+        cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if tokens.in_use:
         counted = billing.input_tokens
         counted = tokens.of(billing.record.input_tokens) if counted is None else counted
@@ -139,8 +153,10 @@ def tokens_usd(
     usd = price.cost_usd(input_tokens=tokens[0], output_tokens=tokens[1])
     if not state.hooks.complete and record.call is not None:
         registered.begin(state)
+    dearer = price.input_factor(tokens[0])
     for one in state.capabilities:
-        usd -= one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        off = one.discount_usd(record, price, called=called, tokens=tokens[0], cached=cached)
+        usd -= dearer * off
     return usd
 
 
@@ -206,8 +222,11 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
             outcome = APPLIED
             if event.model is not None or call is not None:
                 _keep_called(record, event, attempt)
-            _learn_first(state, record, x, label)
+            _teach(state, record, x, label)
+            state.rewards_applied += 1
         record.label = label
+        for learned in hooks.learned:
+            learned(record, x, before)
     for taken in hooks.taken:
         taken(record, event, weighed, state.latest)
     return outcome
@@ -225,16 +244,29 @@ def _weighed(before: Label | None, event: Judged) -> Weighed:
     return Weighed(Label(reward, source, rank, revision))
 
 
-def _learn_first(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
-    """Let the model that was called learn a request's first label."""
-    arm = state.arms.find(record.answered_by or record.model)
-    taught: tuple[Vector, float] | None = x, label.reward
+def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
+    """Let the model that was called learn a label of a request of which it holds none."""
+    # A label of an answer by a model that nobody called is learned by none.
+    called = record.answered_by or record.model
+    arm = None if record.is_redirected else state.arms.find(called)
+    worth: float | None = label.reward
+    for hook in state.hooks.worth:
+        worth = hook(record, label, False)
+    if worth is None:
+        _set_aside(arm, label)
+        return
+    taught: tuple[Vector, float] | None = x, worth
     for judged in state.hooks.judged:
-        taught = judged(record, x, label.reward)
+        taught = judged(record, x, worth)
     if arm is not None and taught is not None:
         of, value = taught
         label.forgotten = state.policy.learn(state, arm, record, of, value)
-    state.rewards_applied += 1
+
+
+def _set_aside(arm: Arm | None, label: Label) -> None:
+    """Note what is left of a label as if it was learned now, should it be learned after all."""
+    if arm is not None:
+        label.forgotten = arm.rewards.forgotten
 
 
 def _replace(
@@ -242,12 +274,25 @@ def _replace(
 ) -> None:
     """Let the model that was called learn another label in place of the one before; None: none."""
     arm = state.arms.find(record.called)
+    held: float | None = before.reward
+    worth = None if label is None else label.reward
+    for hook in state.hooks.worth:
+        held = hook(record, before, True)
+        worth = None if label is None else hook(record, label, False)
     if label is None:
-        _withdraw(record, arm, x, before)
         state.rewards_applied -= 1
-    elif arm is not None:
+    elif held is None:
+        _teach(state, record, x, label)
+        return
+    if worth is None and held is not None:
+        _withdraw(record, arm, x, before, held)
+    if label is None:
+        _unlabelled(record)
+    elif worth is None:
+        _set_aside(arm, label)
+    elif arm is not None and held is not None:
         # Only the remaining weight of the first reward can be revised.
-        difference = label.reward - before.reward
+        difference = worth - held
         if record.plan is not None:
             difference *= record.plan.revised
         arm.rewards.revise(x, difference=difference, discount=_left(arm, before))
@@ -267,19 +312,40 @@ def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
             record.answered_by = None if name == record.model else name
 
 
-def _withdraw(record: RequestRecord, arm: Arm | None, x: Vector, label: Label) -> None:
-    """Let a model forget a label that was withdrawn."""
+def _withdraw(
+    record: RequestRecord, arm: Arm | None, x: Vector, label: Label, worth: float
+) -> None:
+    """Let a model forget a label that was withdrawn, of which it had learned this."""
     plan, one = record.plan, None if arm is None else arm.rewards
     if one is not None and arm is not None and (plan is None or plan.revised == 1.0):
-        one.withdraw(x, value=label.reward, discount=_left(arm, label))
+        one.withdraw(x, value=worth, discount=_left(arm, label))
     elif one is not None and arm is not None and plan is not None:
         # Together with verdicts a label taught another value, of another weight: it gets the value
         # that is expected, and so moves no expectation.
-        difference = plan.revised * (one.predict(x) - label.reward)
+        difference = plan.revised * (one.predict(x) - worth)
         one.revise(x, difference=difference, discount=_left(arm, label))
-    if plan is not None and record.call is not None:
-        plan = structs.replace(plan, labelled=-1)
+
+
+def _unlabelled(record: RequestRecord) -> None:
+    """Note in a request's plan that no attempt has a label."""
+    if record.plan is not None and record.call is not None:
+        plan = structs.replace(record.plan, labelled=-1)
         record.call = structs.replace(record.call, plan=plan)
+
+
+def _disown(state: RouterState, billing: Billing) -> None:
+    """Let the called model forget a label that came before the bill which says that another model
+    answered."""
+    record, label = billing.record, billing.record.label
+    arm = state.arms.find(record.called)
+    if label is None or arm is None or billing.x is None or label.forgotten == NOT_LEARNED:
+        return
+    worth: float | None = label.reward
+    for hook in state.hooks.worth:
+        worth = hook(record, label, True)
+    if worth is not None:
+        _withdraw(record, arm, billing.x, label, worth)
+    label.forgotten = NOT_LEARNED
 
 
 def _left(arm: Arm, label: Label) -> float:
@@ -313,14 +379,19 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
         checked_reward(event.reward)
     for shared in state.hooks.shared:
         if (found := shared(event, records)) is not None:
-            return _learn_shared(state, *found)
+            return _learn_shared(state, records, *found)
     record = remembered(records, event.request_id)
-    return learn(state, record, event), {event.request_id: record}
+    outcome = learn(state, record, event)
+    if outcome is not DUPLICATE:
+        records[event.request_id] = record
+    return outcome, {event.request_id: record}
 
 
 def _learn_shared(
-    state: RouterState, requests: dict[str, RequestRecord], parts: list[Judged]
+    state: RouterState, records: Records, requests: dict[str, RequestRecord], parts: list[Judged]
 ) -> tuple[Outcome, Changed]:
+    # The record that was found is used again: every look-up in a table unpacks a record anew.
     outcomes = {one.request_id: learn(state, requests[one.request_id], one) for one in parts}
     changed = {name: requests[name] for name, one in outcomes.items() if one is not DUPLICATE}
-    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), changed
+    records.update(changed)
+    return min(outcomes.values(), key=(APPLIED, REVISED, DUPLICATE).index), {**changed}

@@ -27,6 +27,9 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
         accept_at: least verdict with which the answer is returned; None: it is returned whatever
             the verdict.
         fee_usd: dollars of the verdict.
+        probability: probability that the call is made, as expected at the decision.
+        gap: reward that this answer loses because none before it passed, if all models erred on the
+            same prompts.
     """
 
     model: str
@@ -35,6 +38,8 @@ class Step(Struct, gc=False, frozen=True, omit_defaults=True):
     verify: str | None = None
     accept_at: float | None = None
     fee_usd: float = 0.0
+    probability: float = 1.0
+    gap: float = 0.0
 
 
 class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
@@ -67,9 +72,6 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     makes a new one.
 
     Attributes:
-        goes_on: probability of the second call, as expected at the decision.
-        gap: reward that the second answer loses because the first did not pass, if both models
-            erred on the same prompts.
         first_propensity: probability that the first call was of this model, whatever follows.
         labelled: number of the attempt that the request's reward belongs to; −1: there is no
             reward.
@@ -78,28 +80,48 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
 
     steps: tuple[Step, ...]
     made: tuple[Attempt, ...]
-    goes_on: float = 0.0
-    gap: float = 0.0
     first_propensity: float = 1.0
     labelled: int = -1
     revised: float = 1.0
 
-    @property
-    def failed(self) -> bool | None:
-        """Tell whether the first call failed: its answer did not pass, or no answer came. None: no
-        verdict has come.
+    def failed(self, number: int) -> bool | None:
+        """Tell whether a call failed: its answer did not pass, or no answer came. None: no verdict
+        has come.
         """
-        step = self.steps[0]
-        if self.made[0].unanswered:
+        step, made = self.steps[number], self.made[number]
+        if made.unanswered:
             return True
-        one = None if step.verify is None else self.made[0].verdicts.get(step.verify)
+        one = None if step.verify is None else made.verdicts.get(step.verify)
         return None if one is None else step.accept_at is not None and one.verdict < step.accept_at
+
+    def follows_failures(self, number: int) -> bool:
+        """Tell whether all calls before this one are known to have failed."""
+        return number > 0 and all(self.failed(before) for before in range(number))
 
     @property
     def last(self) -> int:
         """Return the number of the last call that is known to have been made."""
-        second = len(self.steps) > 1 and (self.failed or self.made[1].cost_usd is not None)
-        return 1 if second else 0
+        later = range(1, len(self.steps))
+        return max((n for n in later if self._is_made(n)), default=0)
+
+    def _is_made(self, number: int) -> bool:
+        return self.made[number].cost_usd is not None or self.follows_failures(number)
+
+    @property
+    def answered(self) -> int:
+        """Return the number of the last call that a bill or a verdict tells of."""
+        told = (one.cost_usd is not None or bool(one.verdicts) for one in self.made)
+        return max((number for number, is_told in enumerate(told) if is_told), default=0)
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Return the numbers of the later calls that may still be billed."""
+        billed = (n for n, made in enumerate(self.made) if made.cost_usd is not None)
+        found, number = [], max(billed, default=0) + 1
+        while number < len(self.steps) and self.failed(number - 1) is not False:
+            found.append(number)
+            number += 1
+        return tuple(found)
 
     @property
     def spent_usd(self) -> float:
@@ -112,31 +134,40 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     @property
     def awaited_usd(self) -> float:
         """Return the expected dollars of bills and verdicts that have not come."""
-        found = 0.0
-        step, first = self.steps[0], self.made[0]
-        if first.cost_usd is None:
-            found += step.expected_cost_usd
-        over = first.cost_usd is not None and (
-            len(self.steps) == 1 or self.made[1].cost_usd is not None
-        )
-        if step.verify is not None and step.verify not in first.verdicts and not over:
-            found += step.fee_usd
-        if len(self.steps) > 1 and self.made[1].cost_usd is None:
-            failed = self.failed
-            chance = self.goes_on if failed is None else float(failed)
-            found += chance * (self.steps[1].expected_cost_usd + self.steps[1].fee_usd)
+        found, chance = 0.0, 1.0
+        for number, (step, made) in enumerate(zip(self.steps, self.made, strict=True)):
+            if made.cost_usd is not None:
+                chance = 1.0
+            elif number > 0:
+                chance *= self._chance_of(number)
+            if chance <= 0.0:
+                break
+            if made.cost_usd is None:
+                found += chance * step.expected_cost_usd
+            if step.verify is not None and not (step.verify in made.verdicts or self._over(number)):
+                found += chance * step.fee_usd
         return found
 
-    @property
-    def may_go_on(self) -> bool:
-        """Tell whether a second call, or its bill, may still come."""
-        second = len(self.steps) > 1 and self.made[1].cost_usd is None
-        return second and self.failed is not False
+    def _chance_of(self, number: int) -> float:
+        """Return the probability of a call, given that the one before is made."""
+        failed = self.failed(number - 1)
+        if failed is not None:
+            return float(failed)
+        before = self.steps[number - 1].probability
+        return self.steps[number].probability / before if before > 0.0 else 0.0
+
+    def _over(self, number: int) -> bool:
+        """Tell whether a call is billed and nothing follows it, or that is billed, too: its verdict
+        is no longer awaited.
+        """
+        last = number == len(self.steps) - 1
+        billed = self.made[number].cost_usd is not None
+        return billed and (last or self.made[number + 1].cost_usd is not None)
 
     @property
     def is_open(self) -> bool:
         """Tell whether a bill is awaited."""
-        return self.made[0].cost_usd is None or self.may_go_on
+        return bool(self.pending) or any(one.cost_usd is None for one in self.made[: self.last + 1])
 
     def with_attempt(self, number: int, attempt: Attempt) -> Plan:
         """Return the plan with one call replaced."""

@@ -3,6 +3,8 @@ verdict decides whether the next one is still awaited."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import structs
 
 from router_state import feedback, registered
@@ -58,7 +60,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.latest,
     )
     state.pacer.settle(before + moved_usd, before, first)
-    if not state.hooks.complete and (unanswered or record.call != Call(plan=later)):
+    named = event.answered_by is not None
+    if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
     settled, record.bill = record.bill, billed  # hooks see the bill before
     for hook in state.hooks.billed:
@@ -66,7 +69,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     record.bill = settled
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
-    if not billing.answered and not unanswered and price is not None:
+    skipped = unanswered or billing.redirected
+    if not billing.answered and not skipped and price is not None:
         feedback.learn_cost(state, billing, price)
     if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
@@ -107,8 +111,8 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     state.pacer.settle(charged + moved_usd, charged, False)
     for moved in state.hooks.moved:
         moved(record, moved_usd)
-    if record.label is None and now.failed and len(now.steps) > 1:
-        record.answered_by = now.steps[1].model
+    if record.label is None and now.last > plan.last:
+        record.answered_by = now.steps[now.last].model
     return APPLIED if before is None else REVISED
 
 
@@ -141,8 +145,10 @@ def _book(
         revision: revision of the bill that came; None: no bill came.
     """
     before, bill = record.charged_usd, record.bill
-    if record.plan is not None and record.plan.may_go_on and plan.failed is False:
-        release(state, plan)
+    if record.plan is not None:
+        may = plan.pending
+        gone = [number for number in record.plan.pending if number not in may]
+        release(state, plan, [n for n in gone if plan.made[n].cost_usd is None])
     awaited, spent = record.awaited_usd, 0.0 if bill is None else bill.cost_usd
     record.call = structs.replace(record.call or PLAIN, plan=plan)
     if revision is None and bill is not None:
@@ -156,14 +162,15 @@ def _book(
     return record.charged_usd - before
 
 
-def release(state: RouterState, plan: Plan) -> None:
-    """Note that a plan's second call will not be made, so that it no longer counts as in
+def release(state: RouterState, plan: Plan, calls: Iterable[int]) -> None:
+    """Note that these calls of a plan will not be made, so that they no longer count as in
     flight.
     """
-    arm = state.arms.find(plan.steps[1].model)
-    if arm is not None:
-        arm.costs.awaited = max(arm.costs.awaited - 1, 0)
-        arm.costs.regression.changed()
+    for number in calls:
+        arm = state.arms.find(plan.steps[number].model)
+        if arm is not None:
+            arm.costs.awaited = max(arm.costs.awaited - 1, 0)
+            arm.costs.regression.changed()
 
 
 def _price_of(state: RouterState, called: str) -> Price | None:
@@ -184,8 +191,9 @@ def _priced(
             "tokens of a model that is not in the portfolio have no price: report dollars"
         )
     found = price.cost_usd(input_tokens=event.tokens[0], output_tokens=event.tokens[1])
+    dearer = price.input_factor(event.tokens[0])
     for one in state.capabilities:
-        found -= one.discount_usd(
+        found -= dearer * one.discount_usd(
             record, price, called=called, tokens=event.tokens[0], cached=event.cached
         )
     return found

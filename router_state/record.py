@@ -40,7 +40,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
         cached input at the decision. `wait` is the charged time of the request so far, in the unit
         of the latency target. `kept` holds what other capabilities store about the call, by their
         names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of a
-        request does not pay the call.
+        request does not pay the call. `redirected` is the model of that name that answered in place
+        of the called one; None: the called one did.
     """
 
     unanswered: bool = False
@@ -55,6 +56,7 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     kept: dict[str, Json] = {}
     plan: Plan | None = None
     unpaced: bool = False
+    redirected: str | None = None
 
 
 PLAIN = Call()
@@ -156,6 +158,11 @@ class RequestRecord(Struct, gc=False, eq=False):
     def plan(self) -> Plan | None:
         """Return the plan of the request; None: only one call was decided."""
         return None if self.call is None else self.call.plan
+
+    @property
+    def is_redirected(self) -> bool:
+        """Tell whether another model than the called one answered."""
+        return self.call is not None and self.call.redirected is not None
 
     @property
     def is_awaited(self) -> bool:

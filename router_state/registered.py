@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from router_state.asking.asking import Asking
 from router_state.attempts.verdicts import Attempts
 from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
+from router_state.endings.endings import Endings
 from router_state.families.family_member import Family
 from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
+from router_state.long_inputs.long_inputs import LongInputs
 from router_state.needs.needs import Needed
 from router_state.outages.outages import Outages
 from router_state.packing.framing import Json
@@ -21,6 +24,7 @@ from router_state.router import RouterState
 from router_state.runs.runs import Runs
 from router_state.sessions.sessions import Sessions
 from router_state.sources.measured_sources import MeasuredSources
+from router_state.variants.variants import Variants
 
 KINDS: tuple[type[Capability], ...] = (
     Needed,
@@ -28,12 +32,16 @@ KINDS: tuple[type[Capability], ...] = (
     Periods,
     Latency,
     Outages,
+    Endings,
+    LongInputs,
     Sessions,
     Runs,
     Incumbents,
     Attempts,
     MeasuredSources,
     Family,
+    Variants,
+    Asking,
 )
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.
@@ -69,7 +77,7 @@ def told(record: RequestRecord) -> dict[str, object]:
 
 
 def document(config: RouterConfig) -> dict[str, object]:
-    """Invert `read`."""
+    """Return the capabilities' fields of a declaration: what `read` takes."""
     found: dict[str, object] = {}
     for kind in KINDS:
         if kind.name in config.capabilities:
@@ -78,7 +86,7 @@ def document(config: RouterConfig) -> dict[str, object]:
 
 
 def document_model(config: RouterConfig, model: str) -> dict[str, object]:
-    """Invert `read` for the fields of one model."""
+    """Return the capabilities' fields of one model of a declaration."""
     found: dict[str, object] = {}
     for kind in KINDS:
         if kind.name in config.capabilities:
@@ -93,7 +101,9 @@ def pack(config: RouterConfig) -> dict[str, Json]:
 
 
 def unpack(body: Mapping[str, Json]) -> dict[str, object]:
-    """Invert `pack`. Raises DamagedState, InvalidConfig."""
+    """Return the declarations of capabilities that `pack` has packed. Raises DamagedState,
+    InvalidConfig.
+    """
     found = {kind.name: kind.unpack_declared(body.get(kind.name)) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 

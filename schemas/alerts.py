@@ -37,12 +37,17 @@ class AlertKind(StrEnum):
     SOURCE_PARTED = "source_parted"
     FAMILY_PARTED = "family_parted"
     FAMILY_REFUSED = "family_refused"
+    VERIFIER_WORTHLESS = "verifier_worthless"
+    VERIFIER_PARTED = "verifier_parted"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
     SET_ASIDE = "set_aside"
     FEEDBACK_BEHIND = "feedback_behind"
     RAMPED = "ramped"
     FELL_BACK = "fell_back"
+    MODEL_RETIRES = "model_retires"
+    MODEL_GONE = "model_gone"
+    MODEL_REDIRECTED = "model_redirected"
 
 
 class AlertRaised(Event):
@@ -108,9 +113,13 @@ class AlertRaised(Event):
             "latency_unreachable: expected ÷ target, in seconds or in slow calls; "
             "latency_unknown: answers in a row that told no time; "
             "ramped, fell_back: share that is routed from now on; "
+            "model_retires: days that are left; model_gone: calls that found it gone; "
+            "model_redirected: answers of another model; "
             "source_parted: offset of the judge's labels; "
             "family_parted: 1 − slope of the router's coefficients on those of its family; "
             "family_refused: 1; "
+            "verifier_worthless: US dollars a day that its verdicts cost, and what followed them; "
+            "verifier_parted: change of the separation; "
             "feedback_behind: seconds that the oldest bill or label has waited"
         ),
     ]

@@ -22,9 +22,10 @@ MAX_RETRY_SECONDS: Final = 86_400.0
 """Most seconds of `retry_after_seconds`: a day."""
 MAX_MILLISECONDS: Final = 86_400_000.0
 """Most milliseconds of one call: a day."""
-Status = Literal["ok", "error", "timeout", "rate_limited", "refused", "cancelled"]
+Status = Literal["ok", "error", "timeout", "rate_limited", "refused", "cancelled", "gone"]
 """Ends of a call: `refused` is an answer that a provider withheld, `cancelled` one that the caller
-did not wait for, or asked for in a way that no such model answers."""
+did not wait for, or asked for in a way that no such model answers. `gone`: the provider has the
+model no more."""
 Milliseconds = Annotated[float, Field(ge=0, le=MAX_MILLISECONDS)]
 
 
@@ -58,6 +59,13 @@ class CostReported(Event):
                 "retry_after_seconds": 2,
             },
             {"router_id": "acme.code", "request_id": "r-5", "cost_usd": 0.004, "attempt": 1},
+            {
+                "router_id": "acme.chat",
+                "request_id": "r-6",
+                "cost_usd": 0.0004,
+                "answered_by": "llama-3.3-8b",
+            },
+            {"router_id": "acme.chat", "request_id": "r-7", "cost_usd": 0, "status": "gone"},
         ],
         invalid={
             Reason.MISSING_FIELD: {
@@ -89,6 +97,10 @@ class CostReported(Event):
     )
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
+    )
+    answered_by: ModelName | None = optional(
+        "Which model answered, as the provider says it: another one than was called is a redirect, "
+        "whose label counts for no model; the called one's dated snapshots are the called one"
     )
     revision: Revision = 0
     attempt: Attempt | None = optional(

@@ -113,6 +113,13 @@ def _of(declared: object) -> Counterpart:
     if origin is tuple and parts[1:] == (...,):
         one = _of(parts[0])
         return Counterpart(GenericAlias(tuple, (one.type, ...)), tuple(map(_of_each, one.steps)))
+    if origin is dict and parts != (str, object):
+        key, value = map(_of, parts)
+        if value.steps:
+            raise TypeError(f"no struct can hold {declared}")
+        return Counterpart(
+            GenericAlias(dict, (key.type, value.type)), tuple(map(_of_keys, key.steps))
+        )
     return _plain(declared)
 
 
@@ -176,6 +183,14 @@ def _of_each(step: Step) -> Step:
         return values if kept == values else kept
 
     return of_each
+
+
+def _of_keys(step: Step) -> Step:
+    def of_keys(values: dict[str, object]) -> dict[str, object]:
+        kept = {step(key): value for key, value in values.items()}
+        return values if kept == values else kept
+
+    return of_keys
 
 
 def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:

@@ -68,7 +68,7 @@ def _printable(text: str) -> str:
     return text
 
 
-def _parse_time(value: object) -> object:
+def read_time(value: object) -> object:
     """Read RFC 3339 text; pydantic's strict check of times refuses all other values."""
     if not isinstance(value, str):
         return value
@@ -80,7 +80,8 @@ def _parse_time(value: object) -> object:
         raise refuse(Reason.INVALID_FIELD, "is not a date and time of the calendar") from None
 
 
-def _utc(time: datetime) -> datetime:
+def utc(time: datetime) -> datetime:
+    """Return a time whose zone is UTC, which `read_time` has read."""
     if time.tzinfo is UTC:
         return time
     if time.utcoffset() != timedelta(0):
@@ -88,7 +89,8 @@ def _utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC)
 
 
-def _bounded_json(value: dict[str, object]) -> dict[str, object]:
+def bounded_json(value: dict[str, object]) -> dict[str, object]:
+    """Return a JSON object of bounded size, whose numbers every reader keeps."""
     try:
         if len(orjson.dumps(value)) > MAX_METADATA_BYTES:
             raise refuse(Reason.INVALID_FIELD, "is over 64 KiB of JSON")
@@ -129,13 +131,13 @@ ModelName = Annotated[
 Label = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
 UtcTime = Annotated[
     datetime,
-    BeforeValidator(_parse_time),
-    AfterValidator(_utc),
+    BeforeValidator(read_time),
+    AfterValidator(utc),
     Field(description="RFC 3339, UTC; finer than a microsecond is cut off"),
 ]
 JsonObject = Annotated[
     dict[str, object],
-    AfterValidator(_bounded_json),
+    AfterValidator(bounded_json),
     Field(description="Any JSON object, up to 64 KiB"),
 ]
 

@@ -1,6 +1,6 @@
 """Sources of labels: how a router declares them, and how they stand."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,9 @@ MOST_JUDGES = 8
 """Most judges of a router: each keeps sums for each model."""
 PERSON = ":"
 """Stands between a source and the name of who labelled, as in the core."""
+
+Calibrate = Literal["off", "offset", "on"]
+"""What a router does with a judge's offsets."""
 
 
 class Sources(Content):
@@ -32,12 +35,19 @@ class Sources(Content):
         Field(max_length=MOST_JUDGES, description="Sources that rank below gold, the best first"),
     ] = ()
 
+    calibrate: dict[Label, Calibrate] | None = optional(
+        "By judge what is learned of its labels: off, by default, what they say; offset: less its "
+        "offset on the model; on: nothing, moreover, once the judge says nothing of answers"
+    )
+
     @model_validator(mode="after")
     def _each_is_another(self) -> Self:
         if len(set(self.judges)) < len(self.judges):
             raise refuse(Reason.INVALID_FIELD, "names a judge twice")
         if any(name == self.gold or name.startswith(self.gold + PERSON) for name in self.judges):
             raise refuse(Reason.INVALID_FIELD, "names gold as a judge, too")
+        if unknown := sorted(set(self.calibrate or {}) - set(self.judges)):
+            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is no judge")
         return self
 
 
@@ -71,6 +81,8 @@ class SourceStanding(Content):
         "Correlation of both labels within models; absent: too little is known"
     )
     slope: Estimate | None = optional("By how much gold grows with the judge's label within models")
+    calibrate: Calibrate | None = optional("As it is declared; absent: off")
+    advice: Calibrate | None = optional("The `calibrate` that the pairs recommend; absent: none")
     judged_again: Count | None = optional("Answers that the judge has judged more than once")
     since_then: Estimate | None = optional("Its last label of those less its first one, on average")
     models: tuple[ModelMeasured, ...] | None = optional("By model, the 64 with the most pairs")

@@ -11,11 +11,13 @@ from pydantic import Field
 from schemas.event import Content, Event, documented, optional
 from schemas.families import FamilyStanding
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
+from schemas.label_asking import LabelsStanding
 from schemas.label_sources import SourceStanding
 from schemas.latency import LatencyStanding
 from schemas.modes import IncumbentStanding
 from schemas.reasons import Reason
 from schemas.routes import Offset
+from schemas.verifiers import VerifierStanding
 
 TOPIC: Final = "lambda"
 KEY: Final = "router_id"
@@ -253,6 +255,13 @@ class LambdaUpdated(Event):
         "How declared sources of labels stand, gold first"
     )
     family: FamilyStanding | None = optional("How the router stands in its family")
+    gone: tuple[ModelName, ...] | None = optional(
+        "Models that their providers have no more; they are not called until declared again"
+    )
+    verifiers: tuple[VerifierStanding, ...] | None = optional(
+        "What is known of declared verifiers, by their names"
+    )
+    labels: LabelsStanding | None = optional("How a budget of labels stands")
     books_age_ms: NonNegative | None = optional(
         "How long the oldest bill or label of the router's partition has waited that could have "
         "been applied; absent: none waits"

@@ -1,8 +1,8 @@
 """Topic `leases`: reports of members to their pool (`report`), and money that a pool grants to a
 member (`grant`). Workers write and read it, nobody else.
 
-Key: whom it is for: `pool_id` of a report, `member_id` of a grant. Version 1. Compatible: new
-optional fields.
+Key: the receiver, which is the `pool_id` of a report and the `member_id` of a grant. Version 1.
+Compatible: new optional fields.
 """
 
 from typing import Annotated, Final, Literal, Self

@@ -89,6 +89,10 @@ class Reason(StrEnum):
         "session_spent",
         "Nothing is left of the session's budget, and the router refuses then (`sessions`).",
     )
+    CHAIN_TOO_LONG = (
+        "chain_too_long",
+        "As many requests have followed each other as may (`follows`): 16.",
+    )
     ENCODER_UNAVAILABLE = (
         "encoder_unavailable",
         "A prompt came to a worker without an encoder, or without the router's projection.",

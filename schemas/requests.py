@@ -9,11 +9,20 @@ from typing import Annotated, ClassVar, Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from schemas.capabilities import Needs
-from schemas.event import Event, documented, optional
-from schemas.fields import JsonObject, Label, ModelName, RequestId, Tokens, refuse
+from schemas.event import Content, Event, documented, optional
+from schemas.fields import (
+    Count,
+    JsonObject,
+    Label,
+    ModelName,
+    RequestId,
+    Tokens,
+    UnitInterval,
+    refuse,
+)
 from schemas.prompt_length import input_tokens, is_wordless
 from schemas.reasons import Reason
-from schemas.verifiers import Verifiers
+from schemas.verifiers import MAX_VERIFIERS, Verifiers
 
 TOPIC: Final = "requests"
 KEY: Final = "router_id"
@@ -26,6 +35,8 @@ MAX_DIMENSIONS: Final = 1024
 MIN_SESSION_USD: Final = 1e-6
 MAX_SESSION_USD: Final = 1e6
 """Least and most US dollars that the budget of a session may be."""
+MAX_REPEATS: Final = 1000
+"""Most repeats that a signal says."""
 SessionUsd = Annotated[float, Field(ge=MIN_SESSION_USD, le=MAX_SESSION_USD)]
 
 Context = Annotated[
@@ -46,6 +57,16 @@ AllowedModels = Annotated[
 
 _CONTEXT = [0.25] * 25 + [1.0]
 """Context of the examples: 25 features, and the bias 1.0."""
+
+
+class Signals(Content):
+    """Say what was seen of an answer, besides verdicts."""
+
+    tests_passed: UnitInterval | None = optional("Share of the tests that passed")
+    repeats: Annotated[Count, Field(le=MAX_REPEATS)] | None = optional(
+        "How often the agent has done the same thing again since"
+    )
+    severity: UnitInterval | None = optional("How bad an error is, from 0 to 1")
 
 
 class RequestNamed(Event):
@@ -125,6 +146,16 @@ class RequestSubmitted(Event):
         "Which of the router's verifiers can look at this answer, or none; absent: all"
     )
     needs: Needs | None = optional("What the model must offer; absent: nothing in particular")
+    follows: RequestId | None = optional(
+        "The request that this one tries again: it is decided given what was seen of that one's "
+        "answer, from the models that were not tried"
+    )
+    verdicts: Annotated[dict[Label, UnitInterval], Field(max_length=MAX_VERIFIERS)] | None = (
+        optional("Verdicts on the last answer of the request that it follows, by verifier")
+    )
+    signals: Signals | None = optional(
+        "What else was seen of the answer of the request that it follows"
+    )
 
     @property
     def tokens_before(self) -> int | None:
@@ -155,6 +186,14 @@ class RequestSubmitted(Event):
     def _a_budget_has_a_session(self) -> Self:
         if self.session_budget_usd is not None and self.session_id is None:
             raise refuse(Reason.MISSING_FIELD, "session_budget_usd needs session_id")
+        return self
+
+    @model_validator(mode="after")
+    def _what_was_seen_is_of_another_request(self) -> Self:
+        if self.follows is None and not (self.verdicts is None and self.signals is None):
+            raise refuse(Reason.MISSING_FIELD, "verdicts and signals need follows")
+        if self.follows == self.request_id:
+            raise refuse(Reason.INVALID_FIELD, "a request can't follow itself")
         return self
 
     @model_validator(mode="after")

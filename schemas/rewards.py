@@ -95,6 +95,10 @@ class RewardObserved(Event):
         "never come"
     )
     source: Label | None = optional("Who judged; absent only of a verdict")
+    cant_tell: bool | None = optional(
+        "True beside a null reward: the person has seen the answer and can't tell; nobody is asked "
+        "about it again"
+    )
     model: ModelName | None = optional(
         "Which model was called, where that is known; absent: the decided one"
     )
@@ -130,6 +134,8 @@ class RewardObserved(Event):
                     "reward is null, which withdraws a label of a lower revision: say a revision "
                     "of 1 or more",
                 )
+            if self.cant_tell and self.reward is not None:
+                raise refuse(Reason.INVALID_FIELD, "the event says cant_tell beside a reward")
         elif self.verifier is None or self.verdict is None or self.request_id is None:
             raise refuse(Reason.MISSING_FIELD, "a verdict needs request_id, verifier and verdict")
         elif self.reward is not None:

@@ -22,12 +22,14 @@ from schemas.fields import (
     UnitInterval,
     refuse,
 )
+from schemas.label_asking import LabelsWanted, LabelUrl
 from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
 from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
+from schemas.variants import Aliases, Day, Params, PriceAbove, canonical
 from schemas.verifiers import MAX_VERIFIERS, VerifierDeclared
 
 TOPIC: Final = "routers"
@@ -71,6 +73,32 @@ class ModelDeclared(Content):
     )
     cache_min_tokens: Tokens | None = optional("Least length of a cached prefix; absent: 1,024")
     offers: Offers | None = optional("What the model can do; absent: whatever a request needs")
+    variant_of: ModelName | None = optional(
+        "The model that it is a variant of, by effort, tier or region; called in its place, with "
+        "params, where it has any"
+    )
+    params: Params | None = optional(
+        "JSON object that goes with each call, such as reasoning_effort; stands on the decision"
+    )
+    price_above: PriceAbove | None = optional(
+        "Prices of calls with a longer input, all of their tokens, in place of the two prices; "
+        "the last one that fits holds"
+    )
+    retires_at: Day | None = optional(
+        "When its provider retires it, a date or a time in UTC: an alert comes 14 days before"
+    )
+    answers_as: Aliases | None = optional(
+        "Names by which the model itself answers (`answered_by` of a bill), with * for any text, "
+        "beside its own and dated snapshots of that"
+    )
+
+    def call_of(self, name: str) -> tuple[str, str]:
+        """Return what is called, and with which params: different for different models.
+
+        A variant without params is called by its own name.
+        """
+        called = name if self.params is None else self.variant_of or name
+        return called, canonical(self.params or {})
 
     @model_validator(mode="after")
     def _cache_makes_cheaper(self) -> Self:
@@ -82,6 +110,12 @@ class ModelDeclared(Content):
         others = (self.cache_write_price_per_m, self.cache_ttl_seconds, self.cache_min_tokens)
         if cached is None and others != (None, None, None):
             raise refuse(Reason.INVALID_FIELD, "has a cache without cached_input_price_per_m")
+        return self
+
+    @model_validator(mode="after")
+    def _long_inputs_have_a_price_to_compare(self) -> Self:
+        if self.price_above is not None and self.input_price_per_m + self.output_price_per_m <= 0:
+            raise refuse(Reason.INVALID_FIELD, "price_above needs input and output prices above 0")
         return self
 
 
@@ -208,9 +242,36 @@ class RouterDeclared(Event):
                 "family": {"name": "support", "gives": False},
             },
             {
+                "router_id": "acme.think",
+                "models": {
+                    "gpt-x": {"input_price_per_m": 1.25, "output_price_per_m": 10.0},
+                    "gpt-x-high": {
+                        "input_price_per_m": 1.25,
+                        "output_price_per_m": 10.0,
+                        "variant_of": "gpt-x",
+                        "params": {"reasoning_effort": "high"},
+                    },
+                    "long": {
+                        "input_price_per_m": 1.25,
+                        "output_price_per_m": 10.0,
+                        "price_above": [
+                            {
+                                "input_tokens": 200000,
+                                "input_price_per_m": 2.5,
+                                "output_price_per_m": 15.0,
+                            }
+                        ],
+                        "retires_at": "2027-03-31",
+                        "answers_as": ["gemini-*"],
+                    },
+                },
+            },
+            {
                 "router_id": "acme.help",
                 "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
                 "sources": {"gold": "human", "judges": ["judge-v2"]},
+                "labels": {"want": 50, "per": "day", "steps": 5},
+                "label_url": "https://traces.acme.com/{request_id}",
             },
             {
                 "router_id": "acme.code",
@@ -294,6 +355,12 @@ class RouterDeclared(Event):
         "Whose labels are gold, and which judges are measured by them; absent: labels rank as "
         "workers are set"
     )
+    labels: LabelsWanted | None = optional(
+        "How many labels people can give: the router says which requests they are asked about"
+    )
+    label_url: LabelUrl | None = optional(
+        "Where the team keeps a request's answer, with {request_id} in it; beside labels"
+    )
     incumbent: Incumbent | None = optional(
         "What was used before the router: one of its models, or a mix of them with shares; it "
         "answers what is not routed"
@@ -316,12 +383,12 @@ class RouterDeclared(Event):
         "What looks at answers, by name: where it pays, a cheap model answers first, and a "
         "dearer one only if the answer does not pass"
     )
-    max_attempts: Annotated[int, Field(ge=1, le=2)] | None = optional(
+    max_attempts: Annotated[int, Field(ge=1, le=3)] | None = optional(
         "Most calls of one request; absent: 2 where there are verifiers"
     )
     ramp: Ramp | None = optional(
         "Shares in place of one, rising: the next is in force once the router is shown not to be "
-        "worse than the incumbent by more than margin, and on its budget; by: request"
+        "worse than the incumbent by more than margin, and on its budget"
     )
     margin: UnitInterval | None = optional(
         "Reward by which the router may be worse than the incumbent, on a ramp; absent: 0"
@@ -377,8 +444,8 @@ class RouterDeclared(Event):
             raise refuse(
                 Reason.MISSING_FIELD, "mode, share, by, holdout, ramp and margin need an incumbent"
             )
-        if self.ramp is not None and (self.share is not None or self.by == "session"):
-            raise refuse(Reason.INVALID_FIELD, "a ramp has the shares, and draws by request")
+        if self.ramp is not None and self.share is not None:
+            raise refuse(Reason.INVALID_FIELD, "a ramp has the shares: leave share out")
         if self.margin is not None and self.ramp is None:
             raise refuse(Reason.MISSING_FIELD, "margin needs a ramp")
         for name in (models,) if isinstance(models, str) else models or ():
@@ -387,11 +454,37 @@ class RouterDeclared(Event):
         return self
 
     @model_validator(mode="after")
+    def _variants_are_of_models(self) -> Self:
+        calls = set[tuple[str, str]]()
+        for name, model in self.models.items():
+            base = model.variant_of
+            if base == name:
+                raise refuse(Reason.INVALID_FIELD, "a model is declared a variant of itself")
+            if base in self.models and self.models[base].variant_of is not None:
+                raise refuse(
+                    Reason.INVALID_FIELD,
+                    "a variant is declared of a variant: name the model that both are variants of",
+                )
+            if (call := model.call_of(name)) in calls:
+                raise refuse(
+                    Reason.INVALID_FIELD,
+                    "two models are the same call: give variants params that no other one has",
+                )
+            calls.add(call)
+        return self
+
+    @model_validator(mode="after")
     def _times_are_said_once(self) -> Self:
         if self.latency_target is not None and self.usd_per_second is not None:
             raise refuse(
                 Reason.INVALID_FIELD, "the router has latency_target and usd_per_second: give one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_have_a_budget(self) -> Self:
+        if self.label_url is not None and self.labels is None:
+            raise refuse(Reason.MISSING_FIELD, "label_url needs labels")
         return self
 
     @model_validator(mode="after")

@@ -21,6 +21,7 @@ from schemas.fields import (
     UtcTime,
 )
 from schemas.reasons import Reason
+from schemas.variants import Params, VariantCall
 from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
@@ -73,6 +74,20 @@ class WouldRoute(Content):
     ]
     then: ModelName | None = optional(
         "The model that would have followed if the first answer had not passed; absent: none"
+    )
+
+
+class Chain(Content):
+    """Show the place of a request among those that follow each other."""
+
+    follows: RequestId
+    number: Annotated[int, Field(ge=1, description="Its number in the chain")]
+    known: bool | None = optional(
+        "False: the router does not remember the request that it follows, and has decided as if it "
+        "followed none; absent: it does"
+    )
+    tried: tuple[ModelName, ...] | None = optional(
+        "The models that have answered before, which are ruled out while there are others"
     )
 
 
@@ -222,6 +237,7 @@ class RouteDecided(Event):
         "Of a plan: probability with which `model` was to be called first, whatever follows; "
         "`propensity` is that of the whole plan"
     )
+    chain: Chain | None = optional("Its place in the chain; absent: it follows no request")
     session_id: Label | None = optional("The session that the request named, if it did")
     session_left_usd: float | None = optional(
         "US dollars left of the session's budget, this call's expected cost taken off; below 0: "
@@ -240,6 +256,20 @@ class RouteDecided(Event):
     )
     family: FamilyCount | None = optional(
         "What the router knows of `model` by its family; absent: nothing"
+    )
+    variant_of: ModelName | None = optional(
+        "The model that the decided one is a variant of: what is called where there are params"
+    )
+    params: Params | None = optional("What goes with the call of the decided model")
+    variants: dict[ModelName, VariantCall] | None = optional(
+        "How the other models that the decision names are called, where they are variants"
+    )
+    label_wanted: bool | None = optional(
+        "True: a person is asked to label the answer; absent: nobody is"
+    )
+    label_probability: UnitInterval | None = optional(
+        "Probability with which a person was to be asked; absent: the router has no budget of "
+        "labels"
     )
     expected_reward: float
     expected_cost_usd: NonNegative

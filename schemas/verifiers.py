@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from schemas.event import Content, optional
-from schemas.fields import Label, ModelName, NonNegative, UnitInterval
+from schemas.fields import Count, Label, ModelName, NonNegative, UnitInterval
+from schemas.label_sources import Estimate
 
 MAX_VERIFIERS = 8
 """Most verifiers of a router."""
@@ -44,3 +45,27 @@ class PlanStep(Content):
         "absent: it is returned whatever the verdict"
     )
     verdict_usd: NonNegative | None = optional("US dollars that the verdict costs")
+
+
+class VerifierMeasured(Content):
+    """Say what a verifier's verdicts on one model's answers mean. Intervals hold with 95 %."""
+
+    model: ModelName
+    passes_right: Annotated[Estimate, Field(description="Share of right answers that it passes")]
+    stops_wrong: Annotated[Estimate, Field(description="Share of wrong answers that it stops")]
+    verdicts: Annotated[Count, Field(description="Verdicts on the model's answers; old ones fade")]
+    labels: Annotated[Count, Field(description="Labels of answers that have a verdict")]
+
+
+class VerifierStanding(Content):
+    """Say what is known of a verifier."""
+
+    verifier: Label
+    usd: Annotated[NonNegative, Field(description="US dollars that a verdict costs")]
+    exact: bool
+    accept_at: Annotated[
+        UnitInterval, Field(description="Least verdict that counts as passed in these shares")
+    ]
+    models: Annotated[
+        tuple[VerifierMeasured, ...], Field(description="By model, the 64 with the most verdicts")
+    ]

@@ -170,9 +170,12 @@ class Settings(KafkaLogin):
         return f"{self.prefix}{name}"
 
     def source_rank(self, source: str) -> int:
-        """Return a reward source's rank; the higher one revises the lower one, 0 is any other."""
+        """Return a reward source's rank; the higher one revises the lower one, 0 is any other. A
+        person's source, such as human:anna, has the rank of the source that it begins with.
+        """
         ranks = self.source_ranks
-        return len(ranks) - ranks.index(source) if source in ranks else 0
+        name = source if source in ranks else source.partition(":")[0]
+        return len(ranks) - ranks.index(name) if name in ranks else 0
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -21,6 +21,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from commands.broker.child import spawn
 from commands.broker.choose import NAMES, KafkaUnavailable, choose_broker
@@ -36,6 +37,7 @@ if not any(map(os.environ.get, NAMES)) and all(map(shutil.which, ("java", "mvn")
     os.environ.setdefault("PB_BROKER", "local")
 
 TESTS = Path(__file__).parent
+SERVICES = TESTS / "integration"
 WAITING = (
     *("chaos", "client", "containers", "doors/gateway", "doors/integrations", "integration"),
     *("parity", "reference"),
@@ -53,6 +55,13 @@ LONGEST = [
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""
+TOGETHER = [
+    ("cli", "refused", "cli_dlq", "snapshot", "cli_reports"),
+    ("pages", "cli_doctor", "cli_router_files", "prompts"),
+]
+"""Files of tests of one worker (the fixture `worker`), which one process runs one after the other:
+an idle worker and what the broker does for it take a thirtieth of a core until the process ends.
+"""
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
 are those of a test: pytest's limit would end the test before the error is said."""
@@ -81,6 +90,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files. Files that compute come between those that wait for brokers,
     workers and browsers: so no core is idle for long.
     """
+    together = {f"test_{name}.py" for names in TOGETHER for name in names}
+    own = (
+        item for item in items if item.path.parent == SERVICES and item.path.name not in together
+    )
+    if alone := {item.path.name for item in own if "worker" in getattr(item, "fixturenames", ())}:
+        raise pytest.UsageError(f"{', '.join(alone)} should stand in TOGETHER of {__file__}")
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(LONGEST)}
     paths = sorted({item.path: None for item in items}, key=lambda p: ranks.get(p.name, len(ranks)))
     waiting = [TESTS / folder for folder in WAITING]
@@ -91,6 +106,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for position, path in enumerate(files)
     }
     items.sort(key=lambda item: place[item.path])
+
+
+class Scheduling(LoadFileScheduling):
+    """Give the files that stand together in `TOGETHER` to one process, every other file alone."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        name = file.rpartition("/")[2].removeprefix("test_").removesuffix(".py")
+        return next((names[0] for names in TOGETHER if name in names), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """See `Scheduling`; any other distribution than `--dist loadfile` stays as it is."""
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

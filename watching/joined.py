@@ -7,7 +7,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from router_state.sources.kept_labels import KeptLabel
 from schemas import RouteDecided
+from watching.planned_requests import Planned
 
 W = TypeVar("W")
 
@@ -25,7 +27,11 @@ class Request:
         propensity: probability with which the model was chosen.
         expected_reward, expected_cost_usd: reward and dollars that the decision expected of the
             chosen model.
-        label_rank: rank and revision of the label; bill_revision: revision of the bill.
+        plan: its calls, where it has a plan; propensity and cost are then of the first one.
+        label_source, label_rank: source of the label, and its rank and revision; bill_revision:
+            revision of the bill.
+        labels: the last label of each source, where the router declares sources, or one was
+            withdrawn.
     """
 
     router_id: str
@@ -34,9 +40,12 @@ class Request:
     expected_reward: float = 0.0
     expected_cost_usd: float = 0.0
     label: float | None = None
+    label_source: str = ""
     label_rank: tuple[int, int] = (-sys.maxsize, -1)
+    labels: dict[str, KeptLabel] | None = None
     bill: float | None = None
     bill_revision: int = -1
+    plan: Planned | None = None
 
 
 IN_SESSION = 100
@@ -63,7 +72,7 @@ class Joined(Generic[W]):
         # A repeated answer: its request was counted.
         if key in self._requests:
             return False
-        self._requests[key] = Request(
+        self._requests[key] = request = Request(
             # One text a name, not one for each of the hundred thousand requests.
             sys.intern(decision.router_id),
             sys.intern(decision.model),
@@ -71,6 +80,10 @@ class Joined(Generic[W]):
             decision.expected_reward,
             decision.expected_cost_usd,
         )
+        if decision.plan:
+            request.plan = Planned(decision.plan)
+            request.expected_cost_usd = decision.plan[0].expected_cost_usd
+            request.propensity = decision.first_propensity or decision.propensity
         if len(self._requests) > self._most:
             del self._requests[next(iter(self._requests))]
         if decision.session_id is not None:

@@ -13,6 +13,7 @@ from drawing.pareto import Pareto, Point
 from schemas import LambdaUpdated, RouteDecided
 from studies.simulate.limits import ENOUGH, OUT_OF_BALANCE, ROUNDING, Z95
 from watching.joined import Request
+from watching.planned_requests import Plans
 
 RECENT = 1.0 / 200.0
 """Weight of the newest decision in an expectation: a memory of some 200 decisions."""
@@ -194,6 +195,7 @@ class Tally:
     labels: Mean = field(default_factory=Mean)
     bills: Mean = field(default_factory=Mean)
     models: dict[str, ModelTally] = field(default_factory=dict)
+    plans: Plans = field(default_factory=Plans)
 
     def model(self, name: str) -> ModelTally:
         """Return the tally of a model."""
@@ -206,6 +208,7 @@ class Tally:
         """Add a request's first decision."""
         self.decisions += 1
         self.model(decision.model).chosen += 1
+        self.plans.decide(decision)
         for candidate in decision.candidates or ():
             model = self.model(candidate.model)
             model.quality.expect(candidate.mean)
@@ -217,13 +220,21 @@ class Tally:
                     candidate.deviation - (start or 0.0)
                 )
 
-    def label(self, request: Request, reward: float | None) -> None:
-        """Add the label that counts for a request; None: the label was withdrawn."""
+    def label(self, request: Request, reward: float | None, *, called: str | None = None) -> None:
+        """Add the label that counts for a request; None: the label was withdrawn.
+
+        Args:
+            called: the model of the plan that answered; None: the decided one.
+        """
         before, request.label = request.label, reward
-        model = self.model(request.model)
+        model = self.model(called or request.model)
         for mean in (self.labels, model.labels):
             mean.move(reward, before=before)
-        model.quality.observe(reward, request.expected_reward, request.propensity, before=before)
+        # A plan's answer was returned because of its verdict: it says nothing of all answers.
+        if request.plan is None or len(request.plan.steps) == 1:
+            model.quality.observe(
+                reward, request.expected_reward, request.propensity, before=before
+            )
 
     def bill(self, request: Request, cost_usd: float) -> None:
         """Add the bill that counts for a request."""
@@ -232,6 +243,25 @@ class Tally:
         for mean in (self.bills, model.bills):
             mean.move(cost_usd, before=before)
         model.cost.observe(cost_usd, request.expected_cost_usd, request.propensity, before=before)
+
+    def bill_call(
+        self, request: Request, number: int, cost_usd: float, *, before: float | None
+    ) -> None:
+        """Add the bill of one call of a request's plan, `before` as it was until now."""
+        assert request.plan is not None
+        model = self.model(request.plan.steps[number].model)
+        model.bills.move(cost_usd, before=before)
+        if number == 0:
+            model.cost.observe(
+                cost_usd, request.expected_cost_usd, request.propensity, before=before
+            )
+        self.charge(request)
+
+    def charge(self, request: Request) -> None:
+        """Count what the calls of a request's plan cost together."""
+        assert request.plan is not None
+        before, request.bill = request.bill, request.plan.spent_usd
+        self.bills.move(request.bill, before=before)
 
     def pareto(self, names: Iterable[str], *, budget_usd: float | None = None) -> Pareto:
         """Return the picture: these models and the router, over the same requests."""
@@ -252,7 +282,17 @@ class Tally:
             router = Point("this router", cost, quality, *doubts, measured=measured)
         # No model's reward is known on requests that another model got.
         basis = f"estimated over {self.decisions:,} requests"
-        return Pareto(models, router, budget_usd=budget_usd, basis=basis)
+        return Pareto(models, router, budget_usd=budget_usd, basis=basis, alone=self._alone(router))
+
+    def _alone(self, router: Point | None) -> Point | None:
+        """Return where the router would be with one call a request, as its decisions expected."""
+        if router is None or not self.plans.planned:
+            return None
+        cost_usd = router.cost_usd + self.plans.saved_usd / self.decisions
+        quality = router.quality - self.plans.gain / self.decisions
+        return Point(
+            "without plans", max(0.0, cost_usd), min(1.0, max(0.0, quality)), measured=False
+        )
 
 
 def budget_of(state: LambdaUpdated | None) -> float | None:

@@ -14,12 +14,13 @@ from router_state.config import (
     CostPrior,
     Knobs,
     ModelConfig,
-    Price,
     Prior,
     ProjectionRef,
     RouterConfig,
 )
 from router_state.errors import CorruptSnapshot
+from router_state.long_inputs.declared_prices import document as prices_of
+from router_state.long_inputs.declared_prices import price_of
 from router_state.profiles import PROFILES, knobs_for
 from schemas.priors import InlinePrior, LikePrior, ReferencedPrior
 from schemas.routers import ModelDeclared, RouterDeclared
@@ -71,7 +72,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _model(declared: ModelDeclared, referenced: Prior | None) -> ModelConfig:
-    price = Price(declared.input_price_per_m, declared.output_price_per_m)
+    price = price_of(declared)
     match declared.prior:
         case None:
             prior = None
@@ -107,10 +108,7 @@ def declaration_of(config: RouterConfig, router_id: str) -> dict[str, object]:
     """
     models: dict[str, dict[str, object]] = {}
     for name, model in config.models.items():
-        models[name] = {
-            "input_price_per_m": model.price.input_price_per_m,
-            "output_price_per_m": model.price.output_price_per_m,
-        }
+        models[name] = prices_of(model.price)
         if model.onboarding_pulls is not None:
             models[name]["onboarding_pulls"] = model.onboarding_pulls
         models[name] |= registered.document_model(config, name)

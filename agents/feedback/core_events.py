@@ -10,8 +10,9 @@ from agents.context_store import Ref
 from agents.parked import Parked
 from ground.messages import Message
 from router_state import registered
+from router_state.attempts.verdict_tables import SIGNALS
 from router_state.config import Vector
-from router_state.events import Asked, Charged, Event, Judged, Needs, Verified
+from router_state.events import Asked, Charged, Event, Follows, Judged, Needs, Verified
 from schemas.quick import Bill, Request, Reward
 
 NEEDS = Needs.__struct_fields__
@@ -33,7 +34,15 @@ def asked(
         needs=needs_of(event),
         session_id=event.session_id,
         said=registered.asked(event),
+        follows=None if event.follows is None else _follows(event),
     )
+
+
+def _follows(event: Request) -> Follows:
+    """Return what a request says of the one that it follows."""
+    said = {} if event.signals is None else event.signals
+    signals = {name: value for name in SIGNALS if (value := getattr(said, name, None)) is not None}
+    return Follows(event.follows or "", event.verdicts or {}, signals)
 
 
 def needs_of(event: Request) -> Needs | None:
@@ -60,6 +69,7 @@ def charged(event: Bill, *, offset: int, x: Vector | None = None, waited: bool =
         seconds(event.latency_ms),
         seconds(event.first_token_ms),
         event.attempt or 0,
+        event.answered_by,
     )
 
 

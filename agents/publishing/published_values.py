@@ -74,8 +74,8 @@ def route_value(
         value["session_id"] = record.call.session_id
     if record.plan is not None:
         value["plan"] = plan = [_step(step) for step in record.plan.steps]
-        for later in plan[1:]:
-            later["probability"] = record.plan.goes_on
+        for later, step in zip(plan[1:], record.plan.steps[1:], strict=True):
+            later["probability"] = step.probability
         value["first_propensity"] = record.plan.first_propensity
     value |= registered.told(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 @json_option
 @pass_session
 def audit(session: Session, as_json: bool, chain: Path | None) -> None:
-    """Check every promise of a service on its topics; the service may run or not.
+    """Check every promise of a service on its topics, whether the service runs or not.
 
-    It reads requests, decisions, bills, rewards, declarations, dead letters and the changelog. It
-    asks no worker, joins no group and writes nothing. These are the promises:
+    The audit reads requests, decisions, bills, rewards, declarations, dead letters and the
+    changelog. It asks no worker, joins no group and writes nothing. These are the promises:
 
     \b
       every request has one decision or one dead letter

@@ -20,6 +20,7 @@ from drawing.numbers import dual, dual_in_words, usd
 from schemas import CostReported, RewardObserved
 from schemas.costs import MAX_MILLISECONDS, Status
 from schemas.sentences import what_is_wrong
+from schemas.verifiers import MAX_ATTEMPT
 
 SENTENCES = {
     "booked": "Booked.",
@@ -37,6 +38,12 @@ SENTENCES = {
 }
 """Sentence about an event, by its outcome; the other outcomes are failures."""
 E = TypeVar("E", CostReported, RewardObserved)
+attempt_option = click.option(
+    "--attempt",
+    type=click.IntRange(0, MAX_ATTEMPT),
+    metavar="N",
+    help="Which call of the request's plan it is of, from 0; default: the first.",
+)
 revision_option = click.option(
     "--revision",
     type=click.IntRange(min=0),
@@ -70,12 +77,18 @@ revision_option = click.option(
     help="How the call ended; default: with an answer.",
 )
 @click.option(
+    "--answered-by",
+    metavar="MODEL",
+    help="Which model answered, as the provider says; default: the called one.",
+)
+@click.option(
     "--latency",
     "latency_ms",
     type=click.FloatRange(0, MAX_MILLISECONDS),
     metavar="MS",
     help="Milliseconds from the call to the end of the answer.",
 )
+@attempt_option
 @revision_option
 @answered
 def cost(
@@ -86,7 +99,9 @@ def cost(
     output_tokens: int | None,
     cached_tokens: int | None,
     status: Status | None,
+    answered_by: str | None,
     latency_ms: float | None,
+    attempt: int | None,
     revision: int,
     router_id: str,
     timeout: float,
@@ -99,12 +114,14 @@ def cost(
       pbstream cost 4f1c22a90b13 --input-tokens 68 --output-tokens 412
       pbstream cost 4f1c22a90b13 0.00029 --revision 1
       pbstream cost 4f1c22a90b13 0 --status timeout --latency 30000
+      pbstream cost 4f1c22a90b13 0.0004 --answered-by gpt-x-2
+      pbstream cost 4f1c22a90b13 0.004 --attempt 1
     """
     if cost_usd is None and (input_tokens is None or output_tokens is None):
         raise click.UsageError("give dollars, or both of --input-tokens and --output-tokens.")
     if cached_tokens is not None and input_tokens is not None and cached_tokens > input_tokens:
         raise click.UsageError("--cached-tokens are some of --input-tokens: give fewer.")
-    event = _event(
+    event = event_of(
         CostReported,
         router_id=router_id,
         request_id=request_id,
@@ -113,10 +130,12 @@ def cost(
         output_tokens=output_tokens,
         cached_input_tokens=cached_tokens,
         status=status,
+        answered_by=answered_by,
         latency_ms=latency_ms,
+        attempt=attempt,
         revision=revision,
     )
-    _report(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
+    tell(run(report(session.settings, "costs", event, seconds=timeout)), "bill", as_json)
 
 
 class Quality(click.ParamType):
@@ -151,6 +170,12 @@ WITHDRAWN = "none"
     is_flag=True,
     help="REQUEST_ID names a session: each of its requests gets the reward that has none.",
 )
+@click.option(
+    "--attempt",
+    type=click.IntRange(0, MAX_ATTEMPT),
+    metavar="N",
+    help="Which call of the request's plan gave the answer, from 0; default: the last one.",
+)
 @revision_option
 @answered
 def reward(
@@ -158,6 +183,7 @@ def reward(
     request_id: str,
     reward: float | str,
     source: str,
+    attempt: int | None,
     revision: int,
     of_session: bool,
     router_id: str,
@@ -172,21 +198,22 @@ def reward(
       pbstream reward talk-17 1 --session --source user
       pbstream reward 4f1c22a90b13 none --source judge --revision 1
     """
-    event = _event(
+    event = event_of(
         RewardObserved,
         router_id=router_id,
         request_id=None if of_session else request_id,
         session_id=request_id if of_session else None,
         reward=None if reward == WITHDRAWN else reward,
         source=source,
+        attempt=attempt,
         revision=revision,
         # By this machine's clock: a label is judged now, whenever its request was.
         observed_at=datetime.now(UTC),
     )
-    _report(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
+    tell(run(report(session.settings, "rewards", event, seconds=timeout)), "reward", as_json)
 
 
-def _report(found: Report, what: str, as_json: bool) -> None:
+def tell(found: Report, what: str, as_json: bool) -> None:
     """Print what became of an event; exit with code 1 if it was refused or no worker took it in."""
     if as_json:
         print_json(found.as_json())
@@ -216,7 +243,7 @@ def _report(found: Report, what: str, as_json: bool) -> None:
     )
 
 
-def _event(kind: type[E], **fields: Any) -> E:
+def event_of(kind: type[E], **fields: Any) -> E:
     """Return an event. Raises UsageError for values that the contract does not allow."""
     try:
         return kind(**fields)

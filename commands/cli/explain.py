@@ -76,6 +76,9 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     out = console()
     if decision is not None:
         out.print(explain_decision(decision))
+        if decision.label_wanted:
+            share = f"{decision.label_probability or 0.0:.3g}"
+            out.print(f"A person is asked to label it; that had a probability of {share}.")
         for line in () if state is None else standing_lines(state):
             out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
@@ -89,8 +92,24 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         if one.verifier is not None:
             out.print(f"Verdict of {one.verifier} on attempt {one.attempt or 0}: {one.verdict:g}.")
     labels = [one for one in found.rewards if one.verifier is None]
-    notes = superseded(labels, session.settings.source_rank)
+    notes, mean = _notes(labels, session.settings.source_rank, then)
     _outcomes(out, found.costs, list(zip(labels, notes, strict=True)), letters)
+    if mean:
+        out.print(f"{mean}.")
+
+
+def _notes(
+    labels: list[RewardObserved], rank_of: Callable[[str], int], then: Declared | None
+) -> tuple[list[str], str]:
+    """Return a note for each label, and a sentence about the mean of several people."""
+    from doors.console.labels_told import labels_told  # brings numpy along
+
+    sources = None if then is None else then.router.sources
+    return (
+        (superseded(labels, rank_of), "")
+        if sources is None
+        else labels_told(labels, rank_of, sources)
+    )
 
 
 def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float | None:
@@ -100,14 +119,14 @@ def _dollars(bill: CostReported, found: Found, then: Declared | None) -> float |
     if bill.cost_usd is not None or found.decision is None or then is None:
         return bill.cost_usd
     from router_state.cache_price import usd_of
-    from router_state.config import Price
+    from router_state.long_inputs.declared_prices import price_of
     from router_state.sessions.cache_prices import cache_of
 
     model = then.router.models.get(bill.model or found.decision.model)
     if model is None or bill.input_tokens is None or bill.output_tokens is None:
         return None
     return usd_of(
-        Price(model.input_price_per_m, model.output_price_per_m),
+        price_of(model),
         input_tokens=bill.input_tokens,
         output_tokens=bill.output_tokens,
         cached=bill.cached_input_tokens,
@@ -131,6 +150,7 @@ def _call(bill: CostReported) -> str:
     first, whole = bill.first_token_ms, bill.latency_ms
     said = (
         bill.model and f"of {bill.model}",
+        bill.answered_by and f"answered by {bill.answered_by}",
         bill.status and f"status {bill.status}",
         None if first is None else f"first token after {seconds(first)}",
         None if whole is None else f"ended after {seconds(whole)}",
@@ -148,6 +168,7 @@ def _outcomes(
         out.print("Cost: none reported yet.")
     for label, late in rewards:
         said = "withdrawn" if label.reward is None else f"{label.reward:g}"
+        said = "can't tell" if label.cant_tell else said
         out.print(f"Reward: {said} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")

@@ -36,7 +36,7 @@ def fit_members(
     from studies.history.records import routers_of
     from studies.history.skipped import Skipped
     from studies.simulate.cases import Cases
-    from studies.warm_start.fit_family import Priced, fit_family, report_of
+    from studies.simulate.fit_family import Priced, fit_family, report_of
 
     skipped = Skipped()
     reports: list[Report] = []

@@ -25,16 +25,16 @@ from doors.console.session import Session, pass_session, port_option
 def gateway(session: Session, new_key: str | None, routers: str, port: int | None) -> None:
     """Answer HTTP: decisions, bills and rewards under /v1/routers/ID, until SIGTERM or Ctrl-C.
 
-    It listens on loopback (PB_GATEWAY_BIND). To be reached from elsewhere it needs
-    API keys: a list of lines `NAME sha256:HEX ROUTERS` in PB_GATEWAY_KEYS, or in the file that
+    The gateway listens on loopback (PB_GATEWAY_BIND). To listen elsewhere it needs API keys:
+    a list of lines `NAME sha256:HEX ROUTERS` in PB_GATEWAY_KEYS, or in the file that
     PB_GATEWAY_KEYS_FILE names.
 
     \b
       pbstream gateway --port 18090
       pbstream gateway --new-key judge --routers "acme.*,chat"
 
-    http://127.0.0.1:8090/openapi.json describes it, /readyz says whether it is ready, /metrics how
-    it does.
+    Its API is described at http://127.0.0.1:8090/openapi.json. /readyz tells whether the gateway
+    is ready, and /metrics has its metrics.
     """
     if new_key is not None:
         _print_key(new_key, routers)

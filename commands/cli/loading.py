@@ -31,7 +31,13 @@ COMMANDS = {
     "request": ("request", "Ask which model shall answer a prompt, and why."),
     "cost": ("cost_and_reward", "Report what a request really cost."),
     "reward": ("cost_and_reward", "Report how good the answer to a request was."),
+    "verdict": (
+        "verdict_command",
+        "Report what a verifier says of an answer, and see what follows.",
+    ),
+    "verifiers": ("verifiers_command", "Show what the verdicts of verifiers mean."),
     "sources": ("sources_command", "Show how far judges are from the labels of people."),
+    "labels": ("labels_command", "Show what people are asked to label, and take their labels."),
     "explain": ("explain", "Explain why a request went to its model, and what it cost and earned."),
     "watch": ("watch", "Watch a router live; `dashboard` shows all of them."),
     "dlq": ("dlq_command", "Look at the events that were refused, and send some again."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from commands.cli.models_add import add_model
@@ -125,7 +127,13 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
         click.echo(f"Router {router_id} has no model: {first_model(router_id)}.")
         return
     shown = table(
-        "model", "$/M input", "$/M output", "prior", "onboarding pulls", title=f"Router {router_id}"
+        "model",
+        "$/M input",
+        "$/M output",
+        "prior",
+        "onboarding pulls",
+        "",
+        title=f"Router {router_id}",
     )
     for name, model in document["models"].items():
         # As in the core: a model with a prior needs no onboarding.
@@ -136,8 +144,23 @@ def list_models(session: Session, router_id: str, as_json: bool) -> None:
             f"{model['output_price_per_m']:g}",
             _prior(model),
             str(pulls),
+            "; ".join(_more(model)),
         )
     console().print(shown)
+
+
+def _more(model: Document) -> list[str]:
+    """Return what else is declared of a model, in words."""
+    found = []
+    if base := model.get("variant_of"):
+        found.append(f"variant of {base}")
+    if params := model.get("params"):
+        found.append(json.dumps(params, ensure_ascii=False))
+    tiers = model.get("price_above") or ()
+    found += [f"other prices above {tier['input_tokens']:,} tokens" for tier in tiers]
+    if at := model.get("retires_at"):
+        found.append(f"retires on {at}")
+    return found
 
 
 def _prior(model: Document) -> str:

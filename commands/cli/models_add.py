@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -29,13 +31,46 @@ from commands.cli.router_change import (
 from doors.console.failures import Failure
 from doors.console.router_file import put
 from doors.console.session import Session, named, pass_session
-from ground.json_values import Document
+from doors.integrations.price_notes import deprecation
+from ground.json_values import Document, Json
 
 
 def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     if not 1 <= len(value) <= 200 or not value.isprintable():
         raise click.BadParameter(f"{value!r} is not a model name: 1 to 200 printable characters")
     return value
+
+
+def _params(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Document | None:
+    if value is None:
+        return None
+    try:
+        found = json.loads(value, object_pairs_hook=_once, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"{value[:50]!r} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"{value[:50]!r} is not a JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Json]]) -> Document:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _date(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    found, unread = deprecation(value)
+    if found is None or unread is not None:
+        raise click.BadParameter(f"{value!r} is not a date: write it as 2027-03-31")
+    return found.isoformat()
 
 
 @click.command("add")
@@ -55,6 +90,23 @@ def _name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     "prior's, unless it is that of the settings.",
 )
 @click.option("--like", metavar="MODEL", help="Start from what is known of this model.")
+@click.option(
+    "--variant-of",
+    metavar="MODEL",
+    help="The model that this one is a variant of: called in its place, with --params.",
+)
+@click.option(
+    "--params",
+    metavar="JSON",
+    callback=_params,
+    help='JSON object that goes with each call, such as \'{"reasoning_effort": "high"}\'.',
+)
+@click.option(
+    "--retires-at",
+    metavar="DATE",
+    callback=_date,
+    help="When its provider retires it; an alert comes two weeks before.",
+)
 @click.option(
     "--n-eff",
     type=click.FloatRange(min=0, min_open=True),
@@ -99,6 +151,9 @@ def add_model(
     prior: Path | None,
     projection: Path | None,
     like: str | None,
+    variant_of: str | None,
+    params: Document | None,
+    retires_at: str | None,
     n_eff: float | None,
     onboarding_pulls: int | None,
     expected_cost: float | None,
@@ -111,8 +166,9 @@ def add_model(
 ) -> None:
     """Add a model; the first one creates the router.
 
-    A projection turns the router's prompts into contexts: the one fitted beside the prior, or
-    --projection, else the workers' own (PB_PROJECTION_PATH). Workers find such a folder by its name
+    A projection turns the router's prompts into contexts. A prior brings the projection that was
+    fitted with it; --projection names another one. Without both, the workers' own projection is
+    used (PB_PROJECTION_PATH). Workers look for the folder of a prior or a projection by its name
     in PB_PRIORS_PATH.
 
     A model without a prior gets its first requests whatever its score (onboarding), so that the
@@ -122,6 +178,8 @@ def add_model(
       pbstream models add small --input-price 0.1 --output-price 0.4
       pbstream models add large --input-price 1.25 --output-price 10 --prior priors/chat --n-eff 500
       pbstream models add large-v2 --input-price 1 --output-price 8 --like large
+      pbstream models add large-low --input-price 1 --output-price 8 --variant-of large \\
+        --params '{"reasoning_effort": "low"}' --like large
       pbstream models add eyes --input-price 1 --output-price 4 --field offers.vision=true
       pbstream models add long --input-price 1 --output-price 4 --field cached_input_price_per_m=0.1
     """
@@ -151,6 +209,8 @@ def add_model(
         model["onboarding_pulls"] = onboarding_pulls
     if expected_cost is not None:
         model["expected_cost_usd"] = expected_cost
+    said = {"variant_of": variant_of, "params": params, "retires_at": retires_at}
+    model |= {field: value for field, value in said.items() if value is not None}
     for path, value in map(field_of, fields):
         put(model, path, price_checked(path, value, is_sure=yes))
     chosen = {

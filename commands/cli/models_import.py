@@ -24,6 +24,7 @@ from doors.integrations.litellm_prices import (
     IMPORTED,
     IMPORTED_CACHE,
     IMPORTED_OFFERS,
+    IMPORTED_OTHERS,
     Change,
     NoPriceList,
     PriceList,
@@ -65,7 +66,8 @@ def import_models(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Import list prices, windows and capabilities from LiteLLM, where they can be trusted.
+    """Import list prices, those of long inputs, windows, capabilities and ends of models from
+    LiteLLM, where they can be trusted.
 
     The command asks before it takes a price that jumps by more than a factor of ten, a price of 0,
     or a deprecated or unlisted model. Where nobody can be asked, these stay as they are. Prices and
@@ -163,6 +165,7 @@ def _listed(changes: list[Change], taken: list[Change]) -> list[Document]:
             "priced_by_hand": change.kept,
             "offers": change.offers and dict(change.offers),
             "cache": change.cache and dict(change.cache),
+            "others": change.others and dict(change.others),
             "note": change.note,
             "taken": change in taken,
         }
@@ -189,7 +192,7 @@ def show(changes: list[Change], taken: list[Change]) -> None:
             offers = None if change.offers is None else f"offers {_said(change.offers)}"
             cache = change.cache and change.cache.get("cached_input_price_per_m")
             cached = None if cache is None else f"cached input ${cache:g} per million"
-            remark = "; ".join(filter(None, (remark, offers, cached)))
+            remark = "; ".join(filter(None, (remark, offers, cached, *_told(change.others))))
         remark = "; ".join(filter(None, (remark, change.note)))
         shown.add_row(change.name, *cells, remark)
     console().print(shown)
@@ -202,13 +205,19 @@ def _edited(
     for change in taken:
         assert change.listed is not None
         prices = change.listed.prices
-        models[change.name] = {
+        model = {
             # An existing model keeps all other fields of its declaration.
             **models.get(change.name, _new(prices, tokens)),
             **prices,
             IMPORTED: prices,
             **_offers(change),
         }
+        if change.others is not None:
+            # What the list has no more is no longer declared.
+            known = {**(model.get(IMPORTED_OTHERS) or {}), **change.others}
+            kept = {name: value for name, value in known.items() if value is not None}
+            model |= {**change.others, IMPORTED_OTHERS: kept}
+        models[change.name] = {name: one for name, one in model.items() if one is not None}
     return {**document, "models": models}
 
 
@@ -219,6 +228,22 @@ def _offers(change: Change) -> Document:
         found |= {"offers": dict(change.offers), IMPORTED_OFFERS: dict(change.offers)}
     if change.cache is not None:
         found |= {**change.cache, IMPORTED_CACHE: dict(change.cache)}
+    return found
+
+
+def _told(others: Mapping[str, Json] | None) -> list[str]:
+    """Return prices of long inputs and the end of a model in words."""
+    said = others or {}
+    found = [
+        f"${tier['input_price_per_m']:g} in, ${tier['output_price_per_m']:g} out above "
+        f"{tier['input_tokens']:,} tokens"
+        for tier in said.get("price_above") or ()
+    ]
+    if "price_above" in said and not found:
+        found.append("no other prices of long inputs any more")
+    if "retires_at" in said:
+        at = said["retires_at"]
+        found.append("no end any more" if at is None else f"retires on {at}")
     return found
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import click
 
+from commands.cli.verifier_options import NOBODY
 from doors.console.bus import Bus, open_bus
 from doors.console.changing_declarations import refusal_of
 from doors.console.explained_decision import explain_decision
@@ -78,6 +79,33 @@ CAN = ("vision", "audio", "tools", "json_output")
     metavar="USD",
     help="Dollars that all calls of the session may cost together.",
 )
+@click.option(
+    "--verifier",
+    "verifiers",
+    multiple=True,
+    metavar="NAME",
+    help="A verifier of the router that can look at this answer; may be given several times. "
+    "Default: all of them. none: one call, without a plan.",
+)
+@click.option(
+    "--follows",
+    metavar="ID",
+    help="The request that this one tries again, with a model that has not answered it.",
+)
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    metavar="VERIFIER=VALUE",
+    help="With --follows: what a verifier said of that request's answer, from 0 to 1.",
+)
+@click.option(
+    "--signal",
+    "signals",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --follows: what else was seen of it: tests_passed, repeats or severity.",
+)
 @click.option("--id", "request_id", metavar="ID", help="The request's id; default: a new one.")
 @answered
 def request(
@@ -90,6 +118,10 @@ def request(
     needs: tuple[str, ...],
     session_id: str | None,
     session_budget: float | None,
+    verifiers: tuple[str, ...],
+    follows: str | None,
+    verdicts: tuple[str, ...],
+    signals: tuple[str, ...],
     request_id: str | None,
     router_id: str,
     timeout: float,
@@ -106,6 +138,8 @@ def request(
       pbstream request "Prove that there are infinitely many primes."
       pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
       pbstream request "And why is that?" --session talk-17
+      pbstream request "Write a test." --router acme.code --verifier tests
+      pbstream request "Write a test." --follows 4f1c22a90b13 --signal tests_passed=0.4
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
     """
     wordless = not {"vision", "audio"}.isdisjoint(needs)
@@ -128,6 +162,10 @@ def request(
         session_id=session_id,
         session_budget_usd=session_budget,
         needs=dict.fromkeys(needs, True) or None,
+        follows=follows,
+        verdicts=_seen(verdicts, "--verdict"),
+        signals=_seen(signals, "--signal"),
+        verifiers=None if not verifiers else [one for one in verifiers if one != NOBODY],
     )
 
     async def ask() -> RouteDecided:
@@ -172,6 +210,12 @@ def request(
     console().print(explain_decision(decision))
     quoted = shlex.quote(decision.request_id)
     click.echo(f"\nWhat it cost:      pbstream cost {quoted} USD{named(router_id)}")
+    if decision.plan is not None:
+        verify = decision.plan[0].verify
+        click.echo(
+            f"What {verify} says:".ljust(19)
+            + f"pbstream verdict {quoted} {verify} pass{named(router_id)}"
+        )
     click.echo(f"How good it was:   pbstream reward {quoted} 0.9{named(router_id)}")
 
 
@@ -195,6 +239,20 @@ def _event(**fields: object) -> RequestSubmitted:
         raise Refused(
             "the request", error.reason.value, error.message, router_id=router_id
         ) from error
+
+
+def _seen(said: tuple[str, ...], option: str) -> dict[str, float] | None:
+    """Return numbers by their names; None without any."""
+    found: dict[str, float] = {}
+    for one in said:
+        name, _, value = one.rpartition("=")
+        try:
+            found[name] = float(value) if "." in value else int(value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{one!r} is not NAME=VALUE with a number", param_hint=option
+            ) from None
+    return found or None
 
 
 def _numbers(file: IO[str]) -> list[float]:

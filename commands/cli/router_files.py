@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from commands.cli.router_change import change, field_of, price_checked, require_router, sure
+from commands.cli.verifier_options import NOBODY, max_attempts_option, verifiers_option
 from doors.console.bus import open_bus
 from doors.console.changing_declarations import TOPICS, put_in_force, read_router
 from doors.console.failures import Failure
@@ -145,7 +146,9 @@ def apply(
 @click.argument(
     "router_id", callback=lambda ctx, parameter, value: valid_router(value), metavar="ID"
 )
-@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE...]")
+@verifiers_option
+@max_attempts_option
 @sure
 @timeout_option
 @json_option
@@ -154,6 +157,8 @@ def set_fields(
     session: Session,
     router_id: str,
     fields: tuple[str, ...],
+    verifiers: Document | str | None,
+    max_attempts: int | None,
     yes: bool,
     timeout: float,
     as_json: bool,
@@ -165,16 +170,27 @@ def set_fields(
       pbstream routers set acme.chat gamma=0.999 min_reward=0.9
       pbstream routers set acme.chat caps.day.usd=60 caps.day.mode=hard epsilon=
       pbstream routers set acme.chat models.gpt-4.1.offers.vision=true
+      pbstream routers set acme.code --verifiers tests=0:exact,judge=0.00004:3 --max-attempts 2
     """
     parsed = [
         (path, price_checked(path, value, is_sure=yes)) for path, value in map(field_of, fields)
     ]
+    chosen: dict[str, object] = {}
+    if verifiers is not None:
+        chosen["verifiers"] = None if verifiers == NOBODY else verifiers
+        chosen |= {"max_attempts": None} if verifiers == NOBODY else {}
+    if max_attempts is not None:
+        chosen["max_attempts"] = max_attempts
+    if not parsed and not chosen:
+        raise click.UsageError("give FIELD=VALUE, --verifiers or --max-attempts.")
 
     def edit(document: Document) -> Document:
         # A deep copy: `put` changes its argument, and the edit may be repeated.
         changed: Document = json.loads(json.dumps(document))
         for path, value in parsed:
             put(changed, full_path(changed, path), value)
+        for name, value in chosen.items():
+            put(changed, [name], value)
         require_router(changed)
         return changed
 
@@ -182,9 +198,8 @@ def set_fields(
     if as_json:
         print_json(state)
     else:
-        click.echo(
-            f"Router {router_id}: {', '.join(fields)}. In force at offset {state.config_offset}."
-        )
+        said = ", ".join([*fields, *(f"{name}={value}" for name, value in chosen.items())])
+        click.echo(f"Router {router_id}: {said}. In force at offset {state.config_offset}.")
 
 
 @click.command()

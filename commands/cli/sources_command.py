@@ -9,7 +9,7 @@ from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS, absence_of, status_of
-from drawing.source_lines import said, source_lines
+from drawing.source_lines import asked_lines, said, source_lines
 from schemas import LambdaUpdated
 from schemas.label_sources import Estimate, SourceStanding
 
@@ -36,7 +36,8 @@ def sources(session: Session, router_id: str, as_json: bool) -> None:
                 raise await absence_of(bus, router_id)
         return state
 
-    found = run(read()).sources
+    state = run(read())
+    found = state.sources
     if found is None:
         raise Failure(
             f"router {router_id!r} declares no sources: its labels rank as the workers are set. "
@@ -49,7 +50,8 @@ def sources(session: Session, router_id: str, as_json: bool) -> None:
     for one in found:
         if not one.gold:
             console().print(_table(one))
-    for line in source_lines(found):
+    asked = () if state.labels is None else asked_lines(state.labels)
+    for line in (*source_lines(found), *asked):
         click.echo(f"{line}.")
 
 

@@ -50,7 +50,7 @@ class Series:
     events: tuple[tuple[int, str], ...]
 
     def charts(self) -> list[Chart]:
-        """Return what a page draws, thinned."""
+        """Return the charts of a page, each line with `POINTS` points or fewer."""
         n = len(self.lambda_t)
         step = -(-n // POINTS)
         # The ends of stretches, and the last decision in any case.

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ground.json_values import Document
 from schemas import RouterDeclared
 from schemas.fields import innermost, path_of
+from schemas.import_marks import MARKS
 
 
 def faults(document: Document) -> list[str]:
@@ -56,10 +57,12 @@ def _unknown(
         for name, field in form.get("properties", {}).items():
             known.setdefault(name, []).append(field)
     named = [form["additionalProperties"] for form in forms if "additionalProperties" in form]
+    if True in named:
+        return  # free JSON, such as params
     for name, value in part.items():
         if name in known or named:
             yield from _unknown(value, known.get(name, named), f"{where}{name}.")
-        elif known:
+        elif known and name not in MARKS:
             yield f"{where}{name}", str(name), list(known)
 
 

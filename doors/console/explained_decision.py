@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from doors.console.output import table
+from doors.console.plan_lines import plan_lines
 from drawing.numbers import dual, dual_in_words, number, seconds, usd
 from schemas import Candidate, RouteDecided
 
@@ -50,6 +53,9 @@ EXCLUDED = {
     "session_budget": "expected to cost more than is left of the session's budget",
     "down": "it does not answer, and is tried now and then",
     "rate_limited": "it has reached its limit of calls",
+    "gone": "its provider has it no more",
+    "retires_soon": "it retires within a week, so nothing is tried on it",
+    "past_its_end": "its provider has retired it",
     "no_vision": "reads no images",
     "no_audio": "hears no sound",
     "no_tools": "calls no tools",
@@ -126,9 +132,20 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
         )
     if why := dual_in_words(decision.lambda_t):
         parts.append(Text(why, style="yellow"))
+    if (how := _called(decision)) is not None:
+        parts.append(Text(how))
+    parts += [Text(line) for line in plan_lines(decision)]
     if decision.fallbacks:
         parts.append(Text(f"Should it not answer: {', then '.join(decision.fallbacks)}."))
     return Group(*parts, state)
+
+
+def _called(decision: RouteDecided) -> str | None:
+    """Return how the model is called where it is a variant; None: by its name alone."""
+    if decision.params is None:
+        return None
+    params = json.dumps(decision.params, ensure_ascii=False)
+    return f"To be called as {decision.variant_of or decision.model} with {params}."
 
 
 def _session(decision: RouteDecided) -> str:

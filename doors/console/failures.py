@@ -124,6 +124,7 @@ REMEDIES = {
     "budget_spent": "wait until the next period, or raise it with `pbstream budget set`, a pool's "
     "with `pbstream pools set`",
     "session_spent": "end the run, or give it more with --session-budget",
+    "chain_too_long": "ask a person, or begin anew without `follows`",
     "stale_config": "somebody else changes this router at the same time; try again",
     "empty_prompt": "a prompt needs at least one character that is not white space",
     "corrupt_snapshot": (

@@ -68,6 +68,17 @@ async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None =
     )
 
 
+async def decision_of(bus: Bus, router_id: str, request_id: str) -> RouteDecided | None:
+    """Return the decision about a request; None: the topic does not hold it, or no longer."""
+    async for record in bus.backwards("routes", router_id):
+        if record.value is None or not may_name(record.value, request_id):
+            continue
+        found = _readable(RouteDecided, record.value)
+        if found is not None and (found.router_id, found.request_id) == (router_id, request_id):
+            return found
+    return None
+
+
 def _trace(record: Record) -> str | None:
     parent = dict(trace_of(record.headers)).get(TRACEPARENT)
     return None if parent is None else parent.split(b"-")[1].decode()

@@ -62,7 +62,11 @@ class Server(uvicorn.Server):
     when_started: Callable[[str], object]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where. Raises Failure, with what to set."""
+        """Listen, and pass the URL to `when_started`.
+
+        Raises:
+            Failure: the address is in use; the text names the settings of the address.
+        """
         where = f"{self.config.host}:{self.config.port}"
         try:
             await super().startup(sockets)

@@ -80,7 +80,7 @@ def _fields(score: Document, defaults: Defaults) -> Document:
     if kind != "NUMERIC" and isinstance(value, bool):
         value = float(value)  # version 3; before it they were 0 and 1
     metadata, at = object_of(score.get("metadata")), score.get("timestamp")
-    request_id = metadata.get("pb_request_id") or _trace(score)
+    request_id = traced(score)
     return {
         "router_id": metadata.get("pb_router_id") or defaults.router_id,
         "request_id": request_id,
@@ -90,6 +90,11 @@ def _fields(score: Document, defaults: Defaults) -> Document:
         "observed_at": rfc3339(at, "timestamp") if at else None,
         "revision": _edited(score),
     }
+
+
+def traced(score: Document) -> object:
+    """Return the request that a score is of; None: it is one of a session."""
+    return object_of(score.get("metadata")).get("pb_request_id") or _trace(score)
 
 
 def _trace(score: Document) -> object:

@@ -11,7 +11,15 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from doors.integrations.payload_items import Defaults, Found, Item, Unconvertible, number, object_of
+from doors.integrations.payload_items import (
+    Defaults,
+    Found,
+    Item,
+    Unconvertible,
+    number,
+    object_of,
+    other_model,
+)
 from ground.json_values import Document, Json
 from paretobandit_client.outcomes import retry_after_of, status_of
 from schemas import Reason
@@ -57,12 +65,24 @@ def _bill(document: Document, defaults: Defaults) -> Found:
             **_money(document),
             "cached_input_tokens": cached,
             "model": own.get("pb_model"),
+            "answered_by": _answered_by(document),
+            "attempt": own.get("pb_attempt"),
             # A process that has forgotten an attempt that failed replaces its bill.
             "revision": int(document.get("status") != "failure"),
             **_ended(document),
         },
         attempt=tuple(str(document.get(name)) for name in OF_AN_ATTEMPT),
         notes=notes,
+    )
+
+
+def _answered_by(document: Document) -> str | None:
+    """Return the model that answered in place of the called one, see `other_model`."""
+    return other_model(
+        document.get("model"),
+        object_of(document.get("response")).get("model"),
+        provider=document.get("custom_llm_provider"),
+        host=document.get("api_base"),
     )
 
 

@@ -9,11 +9,18 @@ from fnmatch import fnmatchcase
 
 from doors.integrations.price_list import CACHE, Listed, NoPriceList, PriceList, read_list
 from ground.json_values import Json
+from schemas.import_marks import (
+    IMPORTED,
+    IMPORTED_CACHE,
+    IMPORTED_OFFERS,
+    IMPORTED_OTHERS,
+)
 
 __all__ = [
     "IMPORTED",
     "IMPORTED_CACHE",
     "IMPORTED_OFFERS",
+    "IMPORTED_OTHERS",
     "Change",
     "NoPriceList",
     "PriceList",
@@ -28,13 +35,8 @@ DEAR, CHEAP = 1_000.0, 1e-3
 """Highest and lowest price of a model, in dollars per million tokens: the dearest cost 600, the
 cheapest some cents. A price beyond them is mostly in another unit.
 """
-IMPORTED = "imported"
-"""Field of a model in the declaration, ignored by workers, with the prices of the last import. If
-today's prices differ from it, they were set by hand."""
-IMPORTED_OFFERS = "imported_offers"
-"""The same field for the model's capabilities."""
-IMPORTED_CACHE = "imported_cache"
-"""The same field for the prices of cached input."""
+OTHERS = ("price_above", "retires_at")
+"""Further fields of a declaration that the list may fill; what was set by hand stays."""
 CACHE_FIELDS = (*CACHE, "cache_min_tokens")
 """Fields of a declaration about caches that the list may fill."""
 
@@ -51,6 +53,8 @@ class Change:
         offers: its new capabilities; None: as declared, because they were set by hand or the list
             has none.
         cache: its new prices of cached input; None: as declared, as above.
+        others: new values of `OTHERS`, None: the list has it no more; None altogether: as
+            declared.
         note: facts that the list lacks, or that a declaration can't express; None: none.
     """
 
@@ -61,13 +65,15 @@ class Change:
     kept: bool = False
     offers: Mapping[str, Json] | None = None
     cache: Mapping[str, Json] | None = None
+    others: Mapping[str, Json] | None = None
     note: str | None = None
 
     @property
     def changes(self) -> bool:
         """Tell whether prices or capabilities would differ from today's."""
+        news = (self.offers, self.cache, self.others)
         return self.listed is not None and (
-            self.listed.prices != self.before or self.offers is not None or self.cache is not None
+            self.listed.prices != self.before or any(one is not None for one in news)
         )
 
 
@@ -127,8 +133,19 @@ def _change(
         kept=by_hand and listed.prices != before,
         offers=news,
         cache=cache,
+        others=_others(model or {}, listed.others(today)) or None,
         note="; ".join(listed.notes) or None,
     )
+
+
+def _others(model: Mapping[str, Json], listed: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the values of `OTHERS` that differ from the declared ones and were not set by hand."""
+    marks = model.get(IMPORTED_OTHERS) or {}
+    return {
+        name: listed.get(name)
+        for name in OTHERS
+        if model.get(name) == marks.get(name) and model.get(name) != listed.get(name)
+    }
 
 
 def _doubt(before: Mapping[str, float] | None, listed: Listed, *, today: date) -> str | None:

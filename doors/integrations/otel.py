@@ -17,8 +17,11 @@ from functools import partial
 from itertools import chain
 
 from doors.integrations.otel_names import (
+    ANSWERED,
+    CALLED,
     EVALUATED,
     FIRST_TOKEN,
+    PROVIDER,
     REQUEST,
     SCORE,
     attributes_of,
@@ -34,6 +37,7 @@ from doors.integrations.payload_items import (
     either,
     number,
     of_score,
+    other_model,
     rfc3339,
 )
 from ground.json_values import Document, Json
@@ -155,6 +159,7 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
             **_ids(attributes, defaults),
             **usage,
             "model": attributes.get("pb.model"),
+            "answered_by": _answered_by(attributes) if status is None else None,
             # A process that has forgotten an attempt that failed replaces its bill.
             "revision": int(status is None),
             "status": status,
@@ -164,6 +169,14 @@ def _bill(span: Json, defaults: Defaults) -> Found | None:
         },
         attempt=_attempt(span, usage, status),
     )
+
+
+def _answered_by(attributes: Document) -> str | None:
+    """Return the model that answered in place of the called one; None: the called one did, or
+    nothing says so."""
+    called, answered = first_of(attributes, CALLED), first_of(attributes, ANSWERED)
+    host = attributes.get("server.address")
+    return other_model(called, answered, provider=first_of(attributes, PROVIDER), host=host)
 
 
 def _attempt(span: Document, usage: Document, status: str | None) -> tuple[str, ...]:

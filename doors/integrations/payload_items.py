@@ -11,6 +11,8 @@ from typing import Literal
 
 from ground.json_text import loads_leniently
 from ground.json_values import Document, Json
+from ground.same_model import is_same_model
+from paretobandit_client.answering import names_itself
 from schemas import Reason
 
 Topic = Literal["costs", "rewards"]
@@ -150,6 +152,20 @@ def _since_epoch(value: Json) -> datetime:
     for _ in range(3):
         seconds /= 1e3 if seconds > 1e11 else 1.0  # until the year 5138 seconds are fewer
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def other_model(called: Json, answered: Json, *, provider: Json, host: Json) -> str | None:
+    """Return the model that answered where it is not the called one, as far as the provider's
+    answers name it.
+
+    Args:
+        host: where the provider was called; None: not known.
+    """
+    if not (isinstance(called, str) and isinstance(answered, str) and called and answered):
+        return None
+    if not names_itself(provider, host) or is_same_model(called, answered):
+        return None
+    return answered
 
 
 def object_of(value: Json) -> Document:

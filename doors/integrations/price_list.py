@@ -57,6 +57,7 @@ class Listed:
     Attributes:
         notes: what of it is left out, or not as it should be.
         doubt: why a person has to confirm it, whatever is declared.
+        price_above: prices of long inputs, as a declaration has them.
     """
 
     name: str
@@ -67,6 +68,16 @@ class Listed:
     cache: Mapping[str, Json] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     doubt: str | None = None
+    price_above: tuple[Mapping[str, Json], ...] = ()
+
+    def others(self, today: date) -> dict[str, Json]:
+        """Return further fields of a declaration: prices of long inputs, and a date to come."""
+        found: dict[str, Json] = {}
+        if self.price_above:
+            found["price_above"] = [dict(one) for one in self.price_above]
+        if self.deprecated is not None and self.deprecated > today:
+            found["retires_at"] = self.deprecated.isoformat()
+        return found
 
     @property
     def prices(self) -> dict[str, float]:
@@ -137,11 +148,13 @@ def _listed(name: str, entry: _Object, *, is_twice: bool) -> Listed:
     cache, cache_note = _cache(entry, into)
     offers, offers_notes = _offers(entry)
     deprecated, date_note = deprecation(entry.get("deprecation_date"))
-    notes = (cache_note, *offers_notes, date_note, tiers(entry), beside(entry))
+    above, above_note = tiers(entry, into, out)
+    notes = (cache_note, *offers_notes, date_note, above_note, beside(entry))
     again = f"has {', '.join(sorted(entry.twice))} twice" if entry.twice else None
     again = "is twice" if is_twice else again
     doubt = None if again is None else f"{again} in the list, with other values"
-    return Listed(name, into, out, deprecated, offers, cache, tuple(filter(None, notes)), doubt)
+    said = tuple(filter(None, notes))
+    return Listed(name, into, out, deprecated, offers, cache, said, doubt, tuple(above))
 
 
 def _require_price_per_token(entry: Mapping[str, Json]) -> None:

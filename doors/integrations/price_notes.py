@@ -1,5 +1,5 @@
-"""Say what a list of prices holds and a declaration can't: prices of long inputs and of some
-tokens, and dates that can't be read.
+"""Read prices of long inputs and dates from a list of prices, and say what it holds that a
+declaration can't: prices of some tokens, and dates that can't be read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ BESIDE = {
 }
 """Prices of some tokens, and the price that a declaration has for them."""
 _TIER = re.compile(r"(input|output)_cost_per_token_above_(\d+)k_tokens")
+MOST = 1.0
+"""Most dollars of a token that can be declared."""
 _DATES = (
     *("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y-%m"),
     *("%B %d, %Y", "%b %d, %Y", "%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y"),
@@ -30,21 +32,34 @@ def positive(value: Json) -> bool:
     return isinstance(value, int | float) and value > 0
 
 
-def tiers(entry: Mapping[str, Json]) -> str | None:
-    """Return a note on other prices of long inputs, of which a declaration knows nothing."""
-    above: dict[int, list[str]] = {}
+def tiers(
+    entry: Mapping[str, Json], into: float, out: float
+) -> tuple[list[dict[str, Json]], str | None]:
+    """Return the prices of long inputs as a declaration has them, and a note on those that can't be
+    declared.
+
+    Args:
+        into, out: list prices in dollars per million tokens; a side that a tier does not name keeps
+            the price before.
+    """
+    above: dict[int, dict[str, float]] = {}
     for name, price in entry.items():
         tier = _TIER.fullmatch(name)
-        if tier is not None and isinstance(price, int | float):
-            side = "in" if tier[1] == "input" else "out"
-            above.setdefault(int(tier[2]), []).append(f"${round(price * 1e6, 9):g} {side}")
-    if not above:
-        return None
-    each = (f"{', '.join(said)} above {size}k tokens" for size, said in sorted(above.items()))
-    return (
-        f"the list has {' and '.join(each)} per million, which is not priced: report such calls in "
-        "dollars"
-    )
+        if tier is None or price is None:
+            continue
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price <= MOST:
+            return [], f"its {name} is no price in the list, and long inputs are left out"
+        above.setdefault(1000 * int(tier[2]), {})[tier[1]] = round(float(price) * 1e6, 9)
+    if into + out <= 0.0:
+        if not any(price for said in above.values() for price in said.values()):
+            return [], None
+        return [], "it has prices of long inputs beside prices of 0, which are left out"
+    found: list[dict[str, Json]] = []
+    for size, said in sorted(above.items()):
+        into, out = said.get("input", into), said.get("output", out)
+        prices = {"input_price_per_m": into, "output_price_per_m": out}
+        found.append({"input_tokens": size, **prices})
+    return found, None
 
 
 def beside(entry: Mapping[str, Json]) -> str | None:

@@ -71,7 +71,8 @@ class Remembered:
         """Return the fields of an event in the light of earlier ones: a bill becomes that of all
         attempts so far, and a label with another value gets a higher revision."""
         if one.attempt is not None:
-            request = fields["router_id"], fields["request_id"]
+            # Each call of a plan has a bill of its own; tries of the same call add up.
+            request = fields["router_id"], fields["request_id"], fields.get("attempt") or 0
             return self._attempts.add(request, one.attempt, fields)
         if one.label_id is not None:
             return {**fields, "revision": self._revision(one.label_id, fields)}

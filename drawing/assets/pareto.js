@@ -11,7 +11,7 @@ export const inkOf = (at) => `c${1 + at % 7}`;
 
 /**
  * {box, set(picture), end}. A picture is what drawing.pareto makes: models (points with intervals), mixes (the line between them), router (the star), tail
- * (its path), budget_usd; or of a study: line (joined points with labels), dots (points of several results, with the ink of each) and arrows ([from, to] of dots). With `quiet` models are grey, as what
+ * (its path), alone (the router without plans), budget_usd; or of a study: line (joined points with labels), dots (points of several results, with the ink of each) and arrows ([from, to] of dots). With `quiet` models are grey, as what
  * others are compared with. All of them may be left out.
  */
 export function pareto({ high = 420 } = {}) {
@@ -22,8 +22,8 @@ export function pareto({ high = 420 } = {}) {
   return { box, end, set: (found) => { picture = found; show(); } };
 }
 
-function pictured({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], arrows = [], quiet = false, mixed = "fixed mixes", sentence = "" }, width, high) {
-  const points = [...models, ...(router ? [router] : []), ...line, ...dots].filter((one) => known(one.cost_usd) && known(one.quality));
+function pictured({ models = [], mixes = [], router = null, tail = [], budget_usd = null, line = [], dots = [], arrows = [], quiet = false, mixed = "fixed mixes", sentence = "", alone = null }, width, high) {
+  const points = [...models, ...(router ? [router] : []), ...(alone ? [alone] : []), ...line, ...dots].filter((one) => known(one.cost_usd) && known(one.quality));
   if (!points.some((one) => one.cost_usd > 0)) return el("p.note", {}, "Without bills and labels there is nothing to draw.");
   const height = Math.round(Math.min(high, Math.max(280, 0.62 * width))), right = width - RIGHT, bottom = height - FLOOR;
   const costs = [...points.map((one) => one.cost_usd), ...tail.map(([cost]) => cost)].filter((cost) => cost > 0);
@@ -34,11 +34,12 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
   const y = (quality) => bottom - (bottom - ROOF) * (quality - low) / (top - low);
   const at = (one) => [x(one.cost_usd), y(one.quality)];
   const taken = points.map(at).map(([across, down]) => around(across, down, 6));
-  if (router) taken.push(around(...at(router), STAR));
+  const ways = alone ? [...arrows, [alone, router]] : arrows;
+  for (const one of [router, alone]) if (one) taken.push(around(...at(one), STAR));
   taken.push(...models.map((one) => ({ left: at(one)[0] - 2, right: at(one)[0] + 2, top: y(one.quality + (one.off ?? 0)), bottom: y(one.quality - (one.off ?? 0)) })));
   const curve = bent(mixes, x, y);
   taken.push(...curve.map(([across, down]) => around(across, down, 2)));
-  for (const [from, to] of arrows) taken.push(...Array.from({ length: 24 }, (_, step) => between(at(from), at(to), (step + 1) / 25)));
+  for (const [from, to] of ways) taken.push(...Array.from({ length: 24 }, (_, step) => between(at(from), at(to), (step + 1) / 25)));
   const budget = budget_usd > 0 && x(budget_usd) < right && { left: x(budget_usd), right: x(budget_usd) + 10 + wide(`budget ${usd(budget_usd)}`), top: ROOF - 10, bottom: ROOF + 8 };
   if (budget) taken.push(budget);
   const place = placing(taken, { left: LEFT, right: width - 2, top: ROOF - 12, bottom });
@@ -55,8 +56,9 @@ function pictured({ models = [], mixes = [], router = null, tail = [], budget_us
     line.length > 1 && draw("path", { d: path(line.map(at)), class: "joined" }),
     ...line.flatMap((one) => [draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 4, class: "joint" }), one.name && word(one.name, one)]),
     ...models.flatMap((one, number) => model(one, quiet ? "quiet" : inkOf(number), at(one), x, y)),
-    ...arrows.map(([from, to]) => arrow(at(from), at(to))),
+    ...ways.map(([from, to]) => arrow(at(from), at(to))),
     ...dots.map((one) => draw("circle", { cx: at(one)[0], cy: at(one)[1], r: 5, class: `dot ${one.ink}` }, draw("title", {}, `${one.name}: ${told(one)}`))),
+    alone && [draw("path", { d: star(...at(alone)), class: "star alone" }, draw("title", {}, `${alone.name}, as expected: ${told(alone)}`)), word(alone.name, alone, "", STAR + 4)],
     router && draw("path", { d: star(...at(router)), class: "star" }, draw("title", {}, `this router: ${told(router)}`)),
     router && word("this router", router, "bold", STAR + 4),
     ...dots.map((one) => word(one.name.split("/").at(-1).slice(-24), one, one.ink)),

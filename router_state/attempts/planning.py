@@ -4,18 +4,22 @@ Let b be that model. There are three choices: call b alone; call another model f
 first answer does not pass; call b first, and the next best model if b's answer does not pass.
 Expectations, not draws, choose among the three, so a plan's propensity is that of b, which is
 exact. A plan is made only where it is better even if verdicts tell as little as they may.
+
+A third call follows from expectations alone, so it changes no propensity: where the first answer
+does not pass, another model may answer before the second one, or after it.
 """
 
 from __future__ import annotations
 
-from msgspec import structs
+from math import inf
+
 from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
-from router_state.attempts.verifier import Declared
+from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
-from router_state.kernel import LEAST_PROPENSITY, Chance, Planning, expected_of
+from router_state.kernel import Chance, Planning, expected_of, further
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
@@ -27,6 +31,10 @@ LOOKED = 0.02
 mean.
 """
 
+NOTHINGS = (NOTHING,) * MOST_ATTEMPTS
+EVERY_LOOK: frozenset[int] = frozenset()
+"""Numbers of looks that are closed to a request which has all verifiers."""
+
 
 def plan(
     tables: Tables,
@@ -37,81 +45,112 @@ def plan(
     budget_usd: float | None,
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
-    shut = tables.shut(choice.request.said_of("attempts"))
+    said = choice.request.said_of("attempts")
+    shut = EVERY_LOOK if said is None else tables.shut(said)
     if len(shut) == len(tables.looks):
+        return
+    if declared.max_attempts < 2:
+        # Nothing is planned, but what verdicts mean is learned.
+        _look(tables, arms, choice, chance, budget_usd, shut)
         return
     plans = Planning(
         choice.seen,
         arms.costs,
-        shut,
+        tables.sure,
+        tables.hopeful,
+        shut=shut,
         per_dollar=choice.price,
         left_usd=choice.left_usd,
         most_usd=choice.most_usd,
     )
-    drawn, number = choice.k, min(n for n in range(len(tables.looks)) if n not in shut)
-    found, sure, looks = None, False, True
-    if declared.max_attempts > 1:
-        found = plans.best(drawn, tables.sure)
-        sure = found is not None
-        if found is None:
-            found = plans.best(drawn, tables.hopeful)
-            if found is None:
-                # Once in a while all the same: a verifier may have become better.
-                looks = float(chance.random()) < TRIED
-            elif float(chance.random()) >= TRIED:
-                number, found = found[1], None
-    if found is not None:
-        number = found[1]
-    verifier = tables.looks[number].verifier
-    looks = looks and _affords(tables.verifiers[verifier].usd, chance, budget_usd)
-    if found is not None:
-        _take(tables, arms, choice, found, looks=looks)
+    k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
+    number = next(n for n in range(len(tables.looks)) if n not in shut) if look < 0 else look
+    calls = [(k, number)]
+    if second >= 0:
+        calls.append((second, number))
+        # Prices of waits are solved for plans of two calls.
+        thrice = declared.max_attempts > 2 and choice.beside is None
+        if thrice and (more := further(plans, k, look, second)) is not None:
+            calls[1:] = more[:2], (more[2], number)
+    looks = looks and _affords(tables, choice, calls, chance, budget_usd)
+    if second >= 0:
+        _take(tables, arms, choice, calls, first, looks=looks)
     elif looks:
-        _observe(tables, arms, choice, verifier)
-    if declared.max_attempts > 1:
-        each = tables.sure, tables.hopeful, TRIED
-        alone, made, tried = plans.chances(drawn, choice.k, *each)
-        chosen = alone if found is None else made if sure else tried
-        choice.propensity = min(max(chosen, LEAST_PROPENSITY), 1.0)
-        if choice.plan is not None:
-            first = max(plans.chance_of_first(choice.k, *each), choice.propensity)
-            choice.plan = structs.replace(choice.plan, first_propensity=first)
+        _observe(tables, arms, choice, number, first)
 
 
-def _affords(usd: float, chance: Chance | Generator, budget_usd: float | None) -> bool:
-    """Tell whether the budget allows a look at an answer that has no consequence for the
+def _look(
+    tables: Tables,
+    arms: Arms,
+    choice: Choice,
+    chance: Chance | Generator,
+    budget_usd: float | None,
+    shut: frozenset[int],
+) -> None:
+    number = next(n for n in range(len(tables.looks)) if n not in shut)
+    if _affords(tables, choice, [(choice.k, number)], chance, budget_usd):
+        _observe(tables, arms, choice, number, 1.0)
+
+
+def _affords(
+    tables: Tables,
+    choice: Choice,
+    calls: list[tuple[int, int]],
+    chance: Chance | Generator,
+    budget_usd: float | None,
+) -> bool:
+    """Tell whether there is money for a look at the last answer, which has no consequence for the
     request.
     """
+    usd = tables.stops[calls[-1][1]][2]
+    if usd > 0.0 and choice.left_usd < inf:
+        spent = sum(choice.seen.cost_usd(k) + tables.stops[look][2] for k, look in calls)
+        if spent > choice.left_usd:
+            return False
     if budget_usd is None or usd <= LOOKED * budget_usd:
         return True
     return float(chance.random()) < LOOKED * budget_usd / usd
 
 
 def _take(
-    tables: Tables, arms: Arms, choice: Choice, found: tuple[int, int, int, float], *, looks: bool
+    tables: Tables,
+    arms: Arms,
+    choice: Choice,
+    calls: list[tuple[int, int]],
+    first: float,
+    *,
+    looks: bool,
 ) -> None:
-    """Give a request its plan; `looks`: the verifier looks at the last answer, too."""
-    first, number, second, _ = found
-    verifier, edge = tables.looks[number]
-    one, seen = tables.verifiers[verifier], choice.seen
-    reward, goes_on, gap = expected_of(seen, tables.likely, first, number, second)
-    accept_at = edge / one.bins
-    a, b = arms.all[first], arms.all[second]
-    steps = (
-        Step(a.name, seen.cost_usd(first), a.price, verifier, accept_at, one.usd),
-        Step(b.name, seen.cost_usd(second), b.price, verifier, None, one.usd)
-        if looks
-        else Step(b.name, seen.cost_usd(second), b.price),
-    )
-    made = Plan(steps, (NOTHING, NOTHING), goes_on, gap)
-    choice.k, choice.plan, choice.planned = first, made, (reward, made.awaited_usd)
-    b.costs.awaited += 1
-    b.costs.regression.changed()
+    """Give a request its plan.
+
+    Args:
+        calls: arm and look of each. first: probability of the first call, see `Plan`.
+        looks: whether the verifier looks at the last answer, too, without consequence.
+    """
+    seen, last = choice.seen, len(calls) - 1
+    reward, usd, each = expected_of(seen, tables.likely, calls, looks)
+    steps = []
+    for (k, look), (probability, gap) in zip(calls, each, strict=True):
+        arm, verify, accept_at, fee_usd = arms.all[k], None, None, 0.0
+        if len(steps) < last or looks:
+            verify, accept_at, fee_usd = tables.stops[look]
+        if len(steps) == last:
+            accept_at = None
+        if steps:
+            arm.costs.awaited += 1
+            arm.costs.regression.changed()
+        cost_usd = seen.cost_usd(k)
+        steps.append(
+            Step(arm.name, cost_usd, arm.price, verify, accept_at, fee_usd, probability, gap)
+        )
+    plan = Plan(tuple(steps), NOTHINGS[: len(steps)], first)
+    choice.k, choice.plan, choice.planned = calls[0][0], plan, (reward, usd)
 
 
-def _observe(tables: Tables, arms: Arms, choice: Choice, verifier: str) -> None:
+def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:
     """Have the answer of a request's only call verified, whatever the verdict is."""
-    seen, usd, arm = choice.seen, tables.verifiers[verifier].usd, arms.all[choice.k]
+    seen, arm = choice.seen, arms.all[choice.k]
+    verifier, _, usd = tables.stops[look]
     step = Step(arm.name, seen.cost_usd(choice.k), arm.price, verifier, None, usd)
-    choice.plan = Plan((step,), (NOTHING,))
+    choice.plan = Plan((step,), NOTHINGS[:1], first)
     choice.planned = seen.reward(choice.k), choice.plan.awaited_usd

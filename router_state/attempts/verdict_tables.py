@@ -16,6 +16,11 @@ where a plan is tried. From 0.3 to 1 good verifiers gain less, and coins lose th
 in the laboratory).
 """
 
+SIGNALS = ("tests_passed", "repeats", "severity")
+"""What a request that follows another one may say of its answer, besides verdicts."""
+SIGNAL_BINS = 4
+"""Bins of a signal, from bad to good."""
+
 
 class Look(NamedTuple):
     """A look at an answer: the verifier, and the first bin that passes."""
@@ -24,12 +29,24 @@ class Look(NamedTuple):
     edge: int
 
 
+Packed = Mapping[str, tuple[tuple[str, ...], list[float]]]
+"""Tables as they are kept: names of the models, and numbers."""
+
+
+def pack(tables: Mapping[str, VerdictTable]) -> dict[str, Json]:
+    """Return tables as JSON."""
+    return {name: [list(table.names), table.array.tolist()] for name, table in tables.items()}
+
+
 class Tables:
     """The tables by verifier, and the looks of all of them.
 
     Attributes:
         names: of the models, in the order of their rows.
-        looks: the looks, in the order of their numbers.
+        signals: tables of the signals that any request has said, see `SIGNALS`.
+        looks: the looks, in the order of their numbers; stops: of each the verifier, the least
+            verdict that passes, and the dollars of a verdict. firsts: number of the first look of
+            each verifier.
         sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
             best.
     """
@@ -37,9 +54,12 @@ class Tables:
     def __init__(self) -> None:
         self.verifiers: Mapping[str, Verifier] = {}
         self.tables: dict[str, VerdictTable] = {}
+        self.signals: dict[str, VerdictTable] = {}
         self.looks: list[Look] = []
+        self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
-        self._stale: set[tuple[str, int]] = set()
+        self._stale: dict[str, set[int]] = {}
+        self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
         """Keep one table for each of these verifiers; a table whose number of bins stays the same
@@ -54,36 +74,50 @@ class Tables:
         }
         self.verifiers = verifiers
         self.looks = [Look(name, e) for name, one in verifiers.items() for e in range(1, one.bins)]
+        self.stops = [
+            (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
+        ]
+        self.firsts = {one.verifier: n for n, one in enumerate(self.looks) if one.edge == 1}
         self.keep(names)
 
     def keep(self, names: Sequence[str]) -> None:
         """Give every table one row for each of these models."""
         self.names = names if isinstance(names, tuple) else tuple(names)
-        for table in self.tables.values():
+        for table in (*self.tables.values(), *self.signals.values()):
             if table.names != self.names:
                 table.keep(self.names)
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
-        self._stale = {(name, k) for name in self.tables for k in range(len(names))}
+        self._stale = {name: set(range(len(names))) for name in self.tables}
+
+    def table_of(self, name: str) -> VerdictTable | None:
+        """Return the table of a verifier or of a signal, the prior one if none was learned; None:
+        there is nothing of this name.
+        """
+        known = self.tables.get(name) or self.signals.get(name)
+        if known is None and name in SIGNALS:
+            return VerdictTable(SIGNAL_BINS, self.names)
+        return known
+
+    def signal(self, name: str) -> VerdictTable:
+        """Return the table of a signal, to be changed."""
+        if name not in self.signals:
+            self.signals[name] = VerdictTable(SIGNAL_BINS, self.names)
+        return self.signals[name]
 
     def changed(self, verifier: str, k: int | None = None) -> None:
         """Note that a table has changed: the row of the k-th model, or all."""
-        rows = range(self.tables[verifier].K) if k is None else (k,)
-        self._stale.update((verifier, row) for row in rows)
+        rows = self._stale.setdefault(verifier, set())
+        rows.update(range(self.tables[verifier].K) if k is None else (k,))
 
     def refresh(self) -> None:
-        """Let the looks follow the tables."""
+        """Compute the likelihoods of the looks anew where a table has changed."""
         if not self._stale:
             return
-        for number, (verifier, edge) in enumerate(self.looks):
+        for verifier, rows in self._stale.items():
             table, usd = self.tables[verifier], self.verifiers[verifier].usd
-            for one in (self.sure, self.likely, self.hopeful):
-                one.charge(number, usd, table.alike)
-            for name, k in self._stale:
-                if name == verifier:
-                    self.sure.put(number, k, *table.likelihoods(k, edge, -DEVIATIONS))
-                    self.likely.put(number, k, *table.likelihoods(k, edge, 0.0))
-                    self.hopeful.put(number, k, *table.likelihoods(k, edge, DEVIATIONS))
+            each = self.sure, self.likely, self.hopeful
+            table.show(rows, self.firsts[verifier], usd, *each, DEVIATIONS)
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
@@ -94,27 +128,22 @@ class Tables:
             return frozenset()
         return frozenset(n for n, one in enumerate(self.looks) if one.verifier not in verifiers)
 
-    def pack(self) -> Json:
-        """Return the tables as JSON."""
-        return {
-            name: [list(table.names), table.array.tolist()] for name, table in self.tables.items()
-        }
-
-    def restore(
-        self, packed: Mapping[str, tuple[tuple[str, ...], list[float]]], names: Sequence[str]
-    ) -> None:
-        """Invert `pack`. Raises DamagedState."""
-        for name, (rows, numbers) in packed.items():
-            if name in self.tables:
-                self.tables[name].keep(rows)
-                try:
-                    self.tables[name].restore(numbers)
-                except ValueError as error:
-                    raise DamagedState(f"table of verifier {name!r}: {error}") from None
+    def restore(self, packed: Packed, signals: Packed, names: Sequence[str]) -> None:
+        """Invert `pack` of the tables, and of those of signals. Raises DamagedState."""
+        for name in signals:
+            self.signal(name)
+        for kept, tables in ((packed, self.tables), (signals, self.signals)):
+            for name, (rows, numbers) in kept.items():
+                if name in tables:
+                    tables[name].keep(rows)
+                    try:
+                        tables[name].restore(numbers)
+                    except ValueError as error:
+                        raise DamagedState(f"table of {name!r}: {error}") from None
         self.keep(names)
 
     def faults(self) -> Iterator[str]:
         """Yield what can't be true of the tables."""
-        for name, table in self.tables.items():
+        for name, table in (*self.tables.items(), *self.signals.items()):
             if not table.is_sound():
-                yield f"table of verifier {name}"
+                yield f"table of {name}"

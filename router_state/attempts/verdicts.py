@@ -10,32 +10,44 @@ from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
-from router_state.attempts import planning
-from router_state.attempts.verdict_tables import Tables
+from router_state.attempts import following, planning, verdict_alerts
+from router_state.attempts.following import Chain
+from router_state.attempts.verdict_pairs import Pairs
+from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier_standing import standings
+from router_state.billing import Billing
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
-from router_state.events import Verified
-from router_state.kernel import Chance, Options, PlannedOptions
+from router_state.events import Judged, Verified
+from router_state.kernel import Chance, Options, PlannedOptions, VerdictTable
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught, Verdict
-from router_state.record import RequestRecord
+from router_state.record import RequestRecord, Weighed
 
 PIECE = "\x1fattempts"
 """Name of the piece with the tables."""
 
 
 class _Kept(Struct, array_like=True):
-    """The contents of the piece: tables by verifier, and the verifiers that each slot's request
-    named.
+    """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
+    tables by signal, and pairs by verifier.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]
+    signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
+    pairs: dict[str, Pairs] = {}
 
 
+NO_VERIFIERS = Declared({}, 1)
+"""What a router has that declares none: its requests may follow each other all the same."""
+
+
+PASSED = 0.5
+"""Least verdict that counts as passed where verdicts are compared with labels."""
 LEAST_WEIGHT = 0.02
 """Least weight of an observation that is learned. Verdicts of a coin weigh less, and so do labels
 of an answer that has an exact verdict.
@@ -56,16 +68,19 @@ class Attempts(Capability):
     Attributes:
         declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
+        pairs: by verifier, what labels say of its verdicts, and what they have cost.
         said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
-    __slots__ = ("declared", "said", "tables")
+    __slots__ = ("declared", "pairs", "said", "tables")
     name = "attempts"
-    declared: Declared
+    undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.tables, self.said = Tables(), dict[int, tuple[str, ...]]()
+        self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
+        self.pairs = dict[str, Pairs]()
+        self.tables.keep(arms.names)
 
     @classmethod
     def read(cls, said: Said) -> Declared | None:
@@ -104,18 +119,18 @@ class Attempts(Capability):
         """See Capability."""
         return None if kept is None else converted(kept, Declared, cls.name)
 
-    def declare(self, declared: Declared, *, now: float) -> None:
+    def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability; a verifier whose number of bins stays the same keeps its table."""
-        self.declared = declared
-        self.tables.declare(declared.verifiers, self.arms.names)
-        self.arms.planner = self
+        before, self.declared = self.declared, declared or NO_VERIFIERS
+        if not (before.verifiers or self.declared.verifiers):
+            return
+        self.tables.declare(self.declared.verifiers, self.arms.names)
+        verifiers = self.declared.verifiers
+        self.pairs = {name: one for name, one in self.pairs.items() if name in verifiers}
+        self.arms.planner = self if self.declared.verifiers else None
+        if not self.declared.verifiers:
+            self.said = {}
         self.journal.pieces.add(PIECE)
-        self.journal.jumped = True
-
-    def dropped(self) -> None:
-        """See Capability."""
-        super().dropped()
-        self.arms.planner = None
         self.journal.jumped = True
 
     def without(self, model: str) -> None:
@@ -130,13 +145,49 @@ class Attempts(Capability):
 
     # A decision.
 
-    def planned(self, single: Options) -> Options:
+    def expect(self, choice: Choice) -> None:
+        """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
+        VerdictOutOfRange, ChainTooLong.
+        """
+        follows = choice.request.follows
+        if follows is None:
+            return
+        self._fit(self.arms.names)
+        following.check(follows, self.tables)
+        chain = following.begin(choice, self.tables, self.arms, self.name)
+        if chain is not None:
+            choice.keep(self.name, to_builtins(chain))
+            following.expect(choice, chain, self.tables)
+
+    def rule_out(self, choice: Choice) -> None:
+        """See Capability: the models that were tried are ruled out, while there are others."""
+        chain = self._chain(choice.kept)
+        if chain is not None:
+            following.rule_out(choice, chain, self.arms)
+
+    def _chain(self, kept: Mapping[str, Json] | None) -> Chain | None:
+        found = None if kept is None else kept.get(self.name)
+        return None if found is None else converted(found, Chain, "chain of a request")
+
+    def decided(self, choice: Choice, record: RequestRecord) -> None:
+        """See Capability."""
+        if following.count_signals(choice, self.tables, self.arms):
+            self.journal.pieces.add(PIECE)
+
+    @classmethod
+    def told(cls, kept: Json) -> dict[str, object]:
+        """See Capability."""
+        return following.told(kept)
+
+    def planned(
+        self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
+    ) -> Options:
         """See arms.Planner."""
         self._fit(self.arms.names)
         self.tables.refresh()
         if self.declared.max_attempts < 2:
             return single
-        return PlannedOptions(single, self.tables.sure, self._shut())
+        return PlannedOptions(single, self.tables.sure, self._shut(), rewards, per_dollar)
 
     def _shut(self) -> dict[int, frozenset[int]]:
         return {slot: self.tables.shut(said) for slot, said in self.said.items()}
@@ -164,6 +215,8 @@ class Attempts(Capability):
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
         """See Capability."""
+        if not self.declared.verifiers:
+            return
         self._fit(self.arms.names)
         self.tables.refresh()
         planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
@@ -184,18 +237,23 @@ class Attempts(Capability):
             # The bill and the label are those of the first call.
             said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
             return said, None
+        pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
+        pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + verifier.usd
+        self.journal.pieces.add(PIECE)
         known = self._known(plan.steps[event.attempt].model, x)
         if known is None or x is None:
             return said, None
         k, reward, variance = known
         table, j = self.tables.tables[event.verifier], verifier.bin_of(event.verdict)
-        less = self._less(plan, event.attempt)
+        less = self._less(record, plan, event.attempt, reward)
         reward -= less
         table.see(k, j, reward)
         self.tables.changed(event.verifier, k)
         self.journal.pieces.add(PIECE)
         if record.label is not None and plan.labelled == event.attempt:
-            table.learn(k, j, reward, variance, record.label.reward)
+            label = record.label.reward
+            table.learn(k, j, reward, variance, label)
+            pairs.add(label - reward, passes=event.verdict >= PASSED)
             self.tables.changed(event.verifier)
             return structs.replace(said, learned=True), None
         value, weight = table.tells(k, j, reward, self.arms.rewards.noise)
@@ -203,20 +261,25 @@ class Attempts(Capability):
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability: an answer that has a verdict and a label tells what the verdict means."""
-        plan = record.plan
+        plan, call = record.plan, record.call
         taught: Taught | None = Taught(x, reward)
-        if plan is None or record.call is None or plan.labelled < 0:
+        if call is None or not (plan is None or plan.labelled >= 0):
             return taught
-        made, known = plan.made[plan.labelled], self._known(plan.steps[plan.labelled].model, x)
+        model = record.called if plan is None else plan.steps[plan.labelled].model
+        known = self._known(model, x)
         if known is None:
             return taught
         k, mean, variance = known
-        less = self._less(plan, plan.labelled)
-        if plan.labelled == 1 and plan.failed:
-            first = self.tables.tables.get(plan.steps[0].verify or "")
-            if first is not None:
-                taught = weighted(x, *first.learn_second(plan.gap, mean, variance, reward))
-                self.journal.pieces.add(PIECE)
+        attempt = 0 if plan is None else plan.labelled
+        less = self._less(record, plan, attempt, mean)
+        before = self._before(record, plan, attempt, mean)
+        if before is not None:
+            table, gap = before
+            taught = weighted(x, *table.learn_second(gap, mean, variance, reward))
+            self.journal.pieces.add(PIECE)
+        if plan is None:
+            return taught
+        made = plan.made[attempt]
         verdicts = dict(made.verdicts)
         for name, said in made.verdicts.items():
             table = self.tables.tables.get(name)
@@ -224,6 +287,8 @@ class Attempts(Capability):
                 continue
             j = self.declared.verifiers[name].bin_of(said.verdict)
             value, weight, revised = table.learn(k, j, mean - less, variance, reward)
+            pairs = self.pairs.setdefault(name, Pairs(record.decided_at))
+            pairs.add(reward - mean + less, passes=said.verdict >= PASSED)
             self.tables.changed(name)
             self.journal.pieces.add(PIECE)
             verdicts[name] = structs.replace(said, learned=True)
@@ -233,15 +298,49 @@ class Attempts(Capability):
                 revised = weight
             taught, plan = weighted(x, value + less, weight), structs.replace(plan, revised=revised)
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
-        record.call = structs.replace(record.call, plan=plan)
+        record.call = structs.replace(call, plan=plan)
         return taught
 
-    def _less(self, plan: Plan, attempt: int) -> float:
-        """Return the reward that an answer is expected to lose because an answer before it did not
-        pass.
+    def billed(self, billing: Billing) -> None:
+        """See Capability: count what followed as a verdict did not pass."""
+        plan, attempt = billing.record.plan, billing.event.attempt
+        if plan is None or attempt == 0 or billing.answered:
+            return
+        pairs = self.pairs.get(plan.steps[attempt - 1].verify or "")
+        if pairs is not None:
+            pairs.further_usd += billing.cost_usd
+            self.journal.pieces.add(PIECE)
+
+    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+        """See Capability: tell of verifiers that are worthless, and of those that have changed."""
+        plan = record.plan
+        if plan is None or plan.labelled < 0:
+            return
+        for name in plan.made[plan.labelled].verdicts:
+            pairs = self.pairs.get(name)
+            if pairs is not None:
+                verdict_alerts.tell(self.journal, name, pairs, len(self.declared.verifiers), now)
+
+    def _less(self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float) -> float:
+        """Return the reward that an answer is expected to lose because of failures before it.
+
+        Args:
+            reward: what is expected of the answer without that loss.
         """
-        table = self.tables.tables.get(plan.steps[0].verify or "")
-        return plan.gap * table.alike if attempt == 1 and plan.failed and table else 0.0
+        before = self._before(record, plan, attempt, reward)
+        return 0.0 if before is None else before[1] * before[0].alike
+
+    def _before(
+        self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float
+    ) -> tuple[VerdictTable, float] | None:
+        """Return what told of the failures before an answer, and the reward that it loses by them
+        at ρ = 1; None: an answer before it passed, or is not known to have failed.
+        """
+        if plan is not None and plan.follows_failures(attempt):
+            table = self.tables.tables.get(plan.steps[attempt - 1].verify or "")
+            return None if table is None else (table, plan.steps[attempt].gap)
+        chain = None if record.call is None or attempt else self._chain(record.call.kept)
+        return None if chain is None else following.gap_of(chain, reward, self.tables)
 
     def _known(self, model: str, x: Vector | None) -> tuple[int, float, float] | None:
         """Return a model's position, its expected reward for a context, and the variance of that
@@ -259,20 +358,29 @@ class Attempts(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return (PIECE,)
+        return (PIECE,) if self.declared.verifiers or self.tables.signals else ()
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
-        kept = [self.tables.pack(), list(self.said.items())]
-        return orjson.dumps(kept) if piece == PIECE else None
+        if piece != PIECE or not self.pieces:
+            return None
+        tables = self.tables
+        kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
+        return orjson.dumps([*kept, to_builtins(self.pairs)])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
             found = decoded(kept, _Kept, self.name)
-            self.tables.restore(found.tables, self.arms.names)
-            self.said = dict(found.said)
+            self.tables.restore(found.tables, found.signals, self.arms.names)
+            self.said, self.pairs = dict(found.said), found.pairs
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         yield from self.tables.faults()
+        if not all(one.is_sound for one in self.pairs.values()):
+            yield "pairs of verdicts and labels"
+
+    def lambda_fields(self, now: float) -> dict[str, object]:
+        """See Capability."""
+        return {"verifiers": standings(self.tables)} if self.tables.verifiers else {}

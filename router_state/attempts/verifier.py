@@ -16,6 +16,9 @@ MOST_BINS = 8
 MOST_VERIFIERS = 8
 """Most verifiers of a router."""
 
+MOST_ATTEMPTS = 3
+"""Most calls of a plan."""
+
 
 class SaidVerifier(Protocol):
     """A verifier as it is declared."""
@@ -71,8 +74,8 @@ class Declared(Struct, frozen=True, omit_defaults=True):
             raise InvalidConfig("verifiers need profile live")
         if not 1 <= len(self.verifiers) <= MOST_VERIFIERS:
             raise InvalidConfig(f"a router has 1 to {MOST_VERIFIERS} verifiers")
-        if not 1 <= self.max_attempts <= 2:
-            raise InvalidConfig("max_attempts must be 1 or 2")
+        if not 1 <= self.max_attempts <= MOST_ATTEMPTS:
+            raise InvalidConfig(f"max_attempts must be 1 to {MOST_ATTEMPTS}")
         for name, one in self.verifiers.items():
             if not 0.0 <= one.usd < math.inf:
                 raise InvalidConfig(f"usd of verifier {name!r} must be finite and ≥ 0")

@@ -54,7 +54,7 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
                 raise InvalidConfig(f"incumbent names {name!r}, which is not among the models")
 
     def at(self, step: int) -> Incumbent:
-        """Return it with the share of a step of its ramp."""
+        """Return this incumbent with the share of a step of the ramp."""
         if not self.ramp:
             return self
         return structs.replace(self, share=self.ramp[step] if step >= 0 else 0.0)

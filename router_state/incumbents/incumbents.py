@@ -17,9 +17,13 @@ from router_state.config import Vector
 from router_state.errors import DamagedState
 from router_state.incumbents.assigning import REASON, ROUTER, Incumbent, model_at
 from router_state.incumbents.ramp_guard import BACK, ON, Guard
+from router_state.incumbents.ramp_sessions import SessionEvidence, Sums
 from router_state.packing.framing import Json, converted
 from router_state.plan import Taught
 from router_state.record import RequestRecord
+
+SESSIONS = "incumbent_sessions"
+"""Name in the head of the sums over a ramp's sessions."""
 
 
 class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -87,20 +91,32 @@ class Incumbents(Capability):
 
     Attributes:
         declared: what the router says of it, with the share that is in force.
-        ramp: the shares of its ramp; guard: where on it the router is.
+        ramp: the shares of its ramp; guard: where on it the router is; by_session: whether it
+            draws sessions; sessions: the evidence of a step that does.
         latest: when it last decided; not kept, for the time of alerts alone.
         answered: requests that it has answered; billed: those of them with a bill.
         spend_usd: Σ of their bills.
     """
 
-    __slots__ = ("answered", "billed_count", "declared", "guard", "latest", "ramp", "spend_usd")
+    __slots__ = (
+        "answered",
+        "billed_count",
+        "by_session",
+        "declared",
+        "guard",
+        "latest",
+        "ramp",
+        "sessions",
+        "spend_usd",
+    )
     name = "incumbent"
     declared: Incumbent
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.ramp: tuple[float, ...] = ()
-        self.latest = 0.0
+        self.latest, self.by_session = 0.0, False
+        self.sessions = SessionEvidence(journal)
         self.start_over()
 
     @classmethod
@@ -152,6 +168,12 @@ class Incumbents(Capability):
         """See Capability; a ramp that is declared again goes on."""
         if declared.ramp != self.ramp:
             self.guard, self.ramp = Guard(), declared.ramp
+            self.sessions.clear()
+        elif declared.by_session != self.by_session:
+            # Evidence by request says nothing about sessions: the step begins anew.
+            self.guard = Guard(self.guard.step)
+            self.sessions.clear()
+        self.by_session = declared.by_session
         self.declared = declared.at(self.guard.step)
 
     def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
@@ -212,19 +234,32 @@ class Incumbents(Capability):
         # What was drawn for nobody compares nothing.
         if not 0.0 < one.routed < 1.0:
             return
-        guard.judged(reward, routed=one.by == ROUTER, share=one.routed)
-        found = guard.leads_to(declared.margin, declared.budget_usd)
+        routed = one.by == ROUTER
+        term = guard.judged(reward, routed=routed, share=one.routed)
+        if declared.by_session:
+            session = None if record.call is None else record.call.session_id
+            self.sessions.judged(session, term, routed=routed, at=record.decided_at)
+        found = guard.leads_to(self._interval(), declared.margin, declared.budget_usd)
         now, top = max(self.latest, record.decided_at), len(self.ramp) - 1
         if found == BACK and guard.step >= 0:
             self._step(guard.step - 1, "fell_back", now=now)
         elif found == ON and guard.step < top:
             self._step(guard.step + 1, "ramped", now=now)
 
+    def _interval(self) -> tuple[float, float] | None:
+        """Return the interval of the difference; None: it is too early."""
+        guard = self.guard
+        if not self.declared.by_session:
+            return guard.interval()
+        return self.sessions.interval(guard.total, guard.incumbent + guard.router)
+
     def _step(self, step: int, kind: str, *, now: float) -> None:
         """Put the share of another step in force, with evidence of its own."""
         before, guard = self.declared, self.guard
-        low, high = guard.interval() or (0.0, 0.0)
+        low, high = self._interval() or (0.0, 0.0)
+        sums = self.sessions.sums
         self.guard = Guard(step)
+        self.sessions.clear()
         self.declared = before.at(step)
         evidence = {
             "share_before": before.share,
@@ -235,6 +270,8 @@ class Incumbents(Capability):
             "labels_router": guard.router,
             "labels_incumbent": guard.incumbent,
         }
+        if before.by_session:
+            evidence |= {"sessions_router": sums.router, "sessions_incumbent": sums.incumbent}
         direction: Literal["up", "down"] = "up" if kind == "ramped" else "down"
         self.journal.tell(kind, self.declared.share, evidence, now=now, direction=direction)
 
@@ -258,6 +295,7 @@ class Incumbents(Capability):
         """See Capability."""
         self.answered, self.billed_count, self.spend_usd = 0, 0, 0.0
         self.guard = Guard()
+        self.sessions.clear()
 
     @classmethod
     def head(cls, one: Incumbents | None) -> dict[str, Json]:
@@ -265,7 +303,19 @@ class Incumbents(Capability):
         if one is None:
             return {}
         guard: Json = to_builtins(one.guard) if one.ramp else None
-        return {cls.name: [one.answered, one.billed_count, one.spend_usd, guard]}
+        found: dict[str, Json] = {cls.name: [one.answered, one.billed_count, one.spend_usd, guard]}
+        if one.sessions.sums != Sums():
+            found[SESSIONS] = to_builtins(one.sessions.sums)
+        return found
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """See Capability."""
+        return self.sessions.known.pieces
+
+    def pack(self, piece: str) -> bytes | None:
+        """See Capability."""
+        return self.sessions.known.pack(piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
@@ -277,11 +327,13 @@ class Incumbents(Capability):
                 if not -1 <= guard.step < max(len(self.ramp), 1):
                     raise DamagedState("head: the incumbent's ramp has no such step")
                 self.guard, self.declared = guard, self.declared.at(guard.step)
+        if SESSIONS in head:
+            self.sessions.restore(converted(head[SESSIONS], Sums, "head: ramp's sessions"), piece)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         sound = self.answered >= 0 <= self.billed_count and isfinite(self.spend_usd)
-        if not (sound and self.guard.is_sound()):
+        if not (sound and self.guard.is_sound() and self.sessions.is_sound()):
             yield "what the incumbent has answered"
 
     def lambda_fields(self, now: float) -> dict[str, object]:

@@ -45,8 +45,8 @@ class Guard(Struct, array_like=True):
     bills: int = 0
     spend_usd: float = 0.0
 
-    def judged(self, reward: float, *, routed: bool, share: float) -> None:
-        """Take a request's first label in."""
+    def judged(self, reward: float, *, routed: bool, share: float) -> float:
+        """Take a request's first label in, and return its term."""
         inside = self.incumbent_sum / max(self.incumbent, 1)
         outside = self.router_sum / max(self.router, 1)
         if not self.incumbent or not self.router:
@@ -59,6 +59,7 @@ class Guard(Struct, array_like=True):
             self.router, self.router_sum = self.router + 1, self.router_sum + reward
         else:
             self.incumbent, self.incumbent_sum = self.incumbent + 1, self.incumbent_sum + reward
+        return term
 
     def interval(self) -> tuple[float, float] | None:
         """Return the interval of the difference, router − incumbent; None: it is too early."""
@@ -69,9 +70,14 @@ class Guard(Struct, array_like=True):
         half = half_width(n, (self.squares - n * mean * mean) / (n - 1), missed=MISSED_BY_A_STEP)
         return mean - half, mean + half
 
-    def leads_to(self, margin: float, budget_usd: float | None) -> str | None:
-        """Return whether the share goes on or falls back; None: neither is shown."""
-        found = self.interval()
+    def leads_to(
+        self, found: tuple[float, float] | None, margin: float, budget_usd: float | None
+    ) -> str | None:
+        """Return whether the share goes on or falls back; None: neither is shown.
+
+        Args:
+            found: the interval of the difference, of requests or of sessions.
+        """
         if found is None:
             return None
         if found[1] < -margin:

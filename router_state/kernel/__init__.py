@@ -16,7 +16,9 @@ except ImportError as error:
         "Cython and a C compiler and run python build_kernel.py"
     ) from error
 
-from router_state.kernel.attempts.plans import Looks, PlannedOptions, Planning, expected_of
+from router_state.kernel.attempts.later_calls import Failures, expected_of, further
+from router_state.kernel.attempts.planned_calls import Planning
+from router_state.kernel.attempts.plans import Looks, PlannedOptions
 from router_state.kernel.attempts.verdict_table import VerdictTable
 from router_state.kernel.choosing.arm import Arm, log_price
 from router_state.kernel.choosing.candidates import Candidates
@@ -61,7 +63,7 @@ from router_state.kernel.pacing.window import (
     Window,
     lots,
 )
-from router_state.kernel.pacing.window_scores import keep, options
+from router_state.kernel.pacing.window_scores import options
 
 __all__ = [
     "BELIEVED",
@@ -101,6 +103,7 @@ __all__ = [
     "Debt",
     "Detector",
     "Evidence",
+    "Failures",
     "Looks",
     "Matrix",
     "Options",
@@ -125,7 +128,7 @@ __all__ = [
     "estimate",
     "exp_of",
     "expected_of",
-    "keep",
+    "further",
     "learn_bill",
     "learn_reward",
     "list_price_of",

@@ -103,6 +103,11 @@ class Latency(Capability):
         if not billing.answered:
             observing.billed(self.timing, billing)
 
+    def moved(self, record: RequestRecord, usd: float) -> None:
+        """See Capability: a verdict or the end of its wait may close a plan."""
+        if record.plan is not None and len(record.plan.steps) > 1:
+            observing.close(self.timing, record)
+
     def start_over(self) -> None:
         """See Capability."""
         self.timing.start_over()

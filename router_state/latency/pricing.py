@@ -67,7 +67,8 @@ def weigh(
         timing.per_unit = 0.0
         return
     most = timing.goal.most
-    scores, costs = candidates(window, arms, beside=False).arrays()
+    rewards = candidates(window, arms, beside=False)
+    scores, costs = rewards.arrays()
     waits = _waits(timing, window, scores)
     if most is None:
         counted = np.minimum(waits, MOST_CHARGED) * WAIT_PRICES[: window.size, None]
@@ -85,9 +86,13 @@ def weigh(
     # The waits are evaluated at the two prices in force, each of which was solved given the other.
     won = (scored - timing.per_unit * counted).argmax(1)
     timing.expected = float(waits[np.arange(len(won)), won].mean())
+    options = Options.of(scored, counted)
+    if arms.planner is not None:
+        options = arms.planner.planned(options, rewards, per_dollar=per_dollar)
+        timing.expected = options.spend(timing.per_unit)
     _review(timing, window, scores, costs, waits, now=now)
     timing.target = timing.debt.target(most, float(waits.min(1).mean()))
-    price = Options.of(scored, counted).price(target=timing.target, start=timing.per_unit)
+    price = options.price(target=timing.target, start=timing.per_unit)
     highest = MOST_PER_TARGET / most
     timing.per_unit = highest if price is None else min(price, highest)
     timing.debt.bound(most)

@@ -114,7 +114,8 @@ class Availability:
         """
         status = status or "ok"
         health = self.models.get(model)
-        if status == "cancelled" or (health is None and status not in UNANSWERED):
+        # A model that is gone is ruled out elsewhere, and not tried again.
+        if status in ("cancelled", "gone") or (health is None and status not in UNANSWERED):
             return
         if health is None:
             health = self.models[model] = Health()

@@ -60,19 +60,14 @@ class DollarDual(Pacer):
         return price if price < FAR else FAR
 
     def commit(self, expected_usd: float) -> None:
-        """See Pacer."""
-        self.charge(expected_usd - self.budget_usd)
+        """See Pacer; after a jump of the debt λ_t is solved before the next decision."""
+        budget = self.budget_usd
+        if self.debt.charge(expected_usd - budget, budget):
+            self.journal.jumped = True
 
     def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
-        """See Pacer."""
-        difference = cost_usd - charged_usd
-        if first:
-            self.debt.note(difference, self.budget_usd)
-        self.charge(difference)
-
-    def charge(self, usd: float) -> None:
-        """Add to the debt; after a jump λ_t is solved before the next decision."""
-        if self.debt.charge(usd, self.budget_usd):
+        """See Pacer, and `commit`."""
+        if self.debt.settle(cost_usd - charged_usd, self.budget_usd, first):
             self.journal.jumped = True
 
     def solve(self, arms: Arms, window: Window, *, now: float) -> None:

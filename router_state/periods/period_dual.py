@@ -170,7 +170,7 @@ class PeriodDual(DollarDual):
     def commit(self, expected_usd: float) -> None:
         """See Pacer."""
         if self.declared_usd is not None:
-            self.charge(expected_usd - self.declared_usd)
+            self._charge(expected_usd - self.declared_usd)
 
     def settle(self, cost_usd: float, charged_usd: float, first: bool) -> None:
         """See Pacer."""
@@ -179,4 +179,8 @@ class PeriodDual(DollarDual):
         difference = cost_usd - charged_usd
         if first:
             self.debt.note(difference, self.declared_usd)
-        self.charge(difference)
+        self._charge(difference)
+
+    def _charge(self, usd: float) -> None:
+        if self.debt.charge(usd, self.budget_usd):
+            self.journal.jumped = True

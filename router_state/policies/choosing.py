@@ -196,7 +196,7 @@ def _options(
     propensities are exact.
     """
     arms, pacer = state.arms, state.pacer
-    if arms.suspect or arms.onboarding:
+    if arms.unproven:
         return options(arms, seen, eligible, pacer.allowance_usd)
     if short:
         costs, budget_usd = seen.expected_cost_usd, pacer.budget_usd or 1.0

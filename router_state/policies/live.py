@@ -14,10 +14,8 @@ from router_state.events import Asked
 from router_state.kernel import (
     HORIZON,
     SAVED,
-    Arm,
     Candidates,
     Chance,
-    CostModel,
     conclude_shifted,
     estimate,
     within_risk,
@@ -25,7 +23,6 @@ from router_state.kernel import (
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import arm_priors, choosing, learning
-from router_state.record import RequestRecord
 from router_state.router import Chances, RouterState
 
 MOST_RISKED = 100.0
@@ -74,22 +71,21 @@ class Live:
 
     def look(self, state: RouterState, request: Asked) -> Candidates:
         """See Policy."""
-        arms = state.arms
-        tokens = arms.tokens
-        return arms.look(request.x, tokens.of(request.input_tokens) if tokens.in_use else 0.0)
+        arms, tokens = state.arms, 0.0
+        if arms.tokens.in_use:
+            tokens = arms.tokens.of(request.input_tokens)
+        return arms.look(request.x, tokens)
 
     def prepare(self, state: RouterState, choice: Choice) -> bool:
         """See Policy: estimate due priors, count the prompt's tokens, measure levels."""
-        arms, said, moved = state.arms, choice.request.input_tokens, False
-        sample = arms.sample
+        arms, request, moved = state.arms, choice.request, False
         if arms.due():
             moved = self._catch_up(state)
+        said = request.input_tokens
         if said is not None or arms.tokens.count:
             moved |= self._take_tokens(state, said)
             choice.tokens = arms.tokens.of(said)
-        if not sample.serve(choice.request.x):
-            free = state.pacer.lambda_t <= 0.0
-            sample.measure(arms.regressions, noise=arms.rewards.noise, free=free)
+        arms.serve(request.x, state.pacer.lambda_t <= 0.0)
         return moved
 
     def _catch_up(self, state: RouterState) -> bool:
@@ -138,16 +134,17 @@ class Live:
 
         The score is θᵀx + the posterior sample's deviation − λ_t·ê/B.
         """
-        arms, seen, chance = state.arms, choice.seen, state.chance
+        arms, seen, chance, beside = state.arms, choice.seen, state.chance, choice.beside
         assert isinstance(chance, Chance)  # as this policy made it
         arms.draw(seen, choice.price, chance)
-        if choice.beside is not None:
-            both = zip(seen.penalty, choice.beside, strict=True)
-            seen.penalty = [dollars + beside for dollars, beside in both]
+        if beside is not None:
+            both = zip(seen.penalty, beside, strict=True)
+            seen.penalty = [dollars + besides for dollars, besides in both]
         short = self._short(state)
-        if not (short or arms.suspect or arms.onboarding or state.config.knobs.epsilon):
-            choice.k, choice.propensity = seen.choose()
-            if choice.k >= 0:
+        if not (short or arms.unproven or state.config.knobs.epsilon):
+            k, propensity = seen.choose()
+            if k >= 0:
+                choice.k, choice.propensity = k, propensity
                 return
         found = choosing.among_ways(state, seen, short=short)
         choice.k, choice.why, choice.propensity = found
@@ -166,14 +163,5 @@ class Live:
         matters."""
         return state.pacer.lambda_t >= UNREACHABLE
 
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """See Policy."""
-        return learning.learn_together(state, arm, record, x, reward)
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """See Policy."""
-        learning.learn_bill_together(state, costs, ratio, known, x)
+    learn = staticmethod(learning.learn_together)
+    bill = staticmethod(learning.learn_bill_together)

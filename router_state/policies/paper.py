@@ -11,12 +11,11 @@ import numpy as np
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
-from router_state.kernel import Arm, Candidates, CostModel
+from router_state.kernel import Candidates, CostModel
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced
 from router_state.policies import arm_priors, eligibility, learning
 from router_state.policies.choosing import Chosen
-from router_state.record import RequestRecord
 from router_state.router import Chances, RouterState
 
 
@@ -93,11 +92,7 @@ class Paper:
         eligible, tied = seen.excluded.count(None), seen.best()
         return (1.0 - epsilon) * (k in tied) / len(tied) + epsilon / eligible
 
-    def learn(
-        self, state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
-    ) -> float:
-        """See Policy."""
-        return learning.learn_apart(state, arm, record, x, reward)
+    learn = staticmethod(learning.learn_apart)
 
     def bill(
         self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None

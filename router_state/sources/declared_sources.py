@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from router_state.config import RouterConfig
+from router_state.errors import InvalidConfig
+
 BEYOND_OTHERS = 1_000
 """Rank of gold. It exceeds the ranks that a worker's setting gives, and a judge is below gold by
 its place among the judges."""
@@ -11,12 +14,35 @@ PERSON = ":"
 """Stands between a source and the name of who labelled: `human:anna`."""
 
 
+OFFSET = "offset"
+"""Mode of `calibrate` in which a judge's offsets are taken off its labels."""
+ON = "on"
+"""Mode of `calibrate` in which, beyond that, a judge that says nothing is set aside."""
+
+
 class DeclaredSources(Struct, frozen=True, omit_defaults=True):
     """The sources as declared. `gold` is the source that the `judges` are measured by; None: no
-    source is declared."""
+    source is declared. `calibrate` says by judge what is done with that."""
 
     gold: str | None = None
     judges: tuple[str, ...] = ()
+    calibrate: dict[str, str] = {}
+
+    def calibrates(self, source: str) -> bool:
+        """Tell whether a judge's offsets are taken off its labels."""
+        return self.calibrate.get(source) in (OFFSET, ON)
+
+    def may_set_aside(self, source: str) -> bool:
+        """Tell whether the labels of a judge that says nothing are not learned."""
+        return self.calibrate.get(source) == ON
+
+    def check(self, config: RouterConfig) -> None:
+        """Raise InvalidConfig if the declaration contradicts the router's."""
+        if config.profile == "paper" and ON in self.calibrate.values():
+            raise InvalidConfig(
+                "calibrate on takes a judge's labels out again, which profile paper can't do: "
+                "declare offset, or profile live"
+            )
 
     def is_gold(self, source: str) -> bool:
         """Tell whether a label of this source is gold: of the source itself, or of a person whose

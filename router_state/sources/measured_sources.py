@@ -11,14 +11,19 @@ from msgspec import Struct, structs, to_builtins
 from router_state.arms import Arms
 from router_state.capability import Capability
 from router_state.changes import Journal
+from router_state.config import Vector
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, RequestRecord, Weighed
+from router_state.record import PLAIN, Label, RequestRecord, Weighed
+from router_state.sources.calibration import Calibration
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
+from router_state.sources.learned_labels import PIECE as LABELS
+from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
 from router_state.sources.parting import FALSE, Cell
 from router_state.sources.source_standing import standings
+from router_state.wanted import wanted_of
 
 PIECE = "\x1fsource:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
@@ -32,6 +37,9 @@ class SaidSources(Protocol):
     gold: str
     judges: tuple[str, ...]
 
+    @property
+    def calibrate(self) -> dict[str, str] | None: ...
+
 
 class Said(Protocol):
     """A router's declaration."""
@@ -41,10 +49,12 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """Keep of a request its labels by source, and its pairs as they were counted."""
+    """Keep of a request its labels by source, and its pairs as they were counted. `born` is that
+    of the sum of learned labels that the one in force is counted in; None: it is in none."""
 
     labels: Labels = {}
     pairs: list[Pair] = []
+    born: int | None = None
 
 
 class MeasuredSources(Capability):
@@ -54,9 +64,10 @@ class MeasuredSources(Capability):
     Attributes:
         declared: what the router says of them.
         cells: pairs by source and model, see `label_pairs.ITSELF`.
+        calibration: what models have learned of the judges' labels.
     """
 
-    __slots__ = ("cells", "declared")
+    __slots__ = ("calibration", "cells", "declared")
     name = "sources"
     undeclared = True
 
@@ -64,12 +75,15 @@ class MeasuredSources(Capability):
         super().__init__(arms, journal)
         self.declared = DeclaredSources()
         self.cells: dict[tuple[str, str], Cell] = {}
+        self.calibration = Calibration(journal, self.cells)
 
     @classmethod
     def read(cls, said: Said) -> DeclaredSources | None:
         """See Capability."""
         sources = said.sources
-        return None if sources is None else DeclaredSources(sources.gold, sources.judges)
+        if sources is None:
+            return None
+        return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})
 
     @classmethod
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
@@ -96,6 +110,7 @@ class MeasuredSources(Capability):
         elif before.gold is not None:
             kept.clear()
         self._drop(lambda source, model: source not in kept)
+        self.calibration.declare(self.declared, self.arms)
 
     def _drop(self, gone: Callable[[str, str], bool]) -> None:
         for cell in [cell for cell in self.cells if gone(*cell)]:
@@ -138,21 +153,67 @@ class MeasuredSources(Capability):
         if not isinstance(weighed.kept, dict):
             return
         labels: Labels = weighed.kept
+        judges = self.declared.judges
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
             labels = {
                 name: one for name, one in labels.items() if one.attempt == record.plan.labelled
             }
         wanted = pairs_of(labels, self.declared, model)
-        pairs = self._counted(self._kept(record).pairs, wanted, now)
-        kept = {self.name: to_builtins(Kept(weighed.kept, pairs))}
-        call = record.call or PLAIN
-        record.call = structs.replace(call, kept={**call.kept, **kept})
+        asked = wanted_of(record)
+        if asked is not None and not asked.drawn:
+            # Who labels what nobody asked for chose it: that measures no judge.
+            wanted = [one for one in wanted if one.model == ITSELF and one.source in judges]
+        kept = self._kept(record)
+        before = kept.pairs
+        pairs = self._counted(before, wanted, now)
+        self._keep(record, structs.replace(kept, labels=weighed.kept, pairs=pairs))
+        for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
+            if judge in judges:
+                self.calibration.follow(judge, self.arms)
 
     def _kept(self, record: RequestRecord) -> Kept:
         call = record.call
         kept = None if call is None else call.kept.get(self.name)
         return Kept() if kept is None else converted(kept, Kept, "labels of a request")
+
+    def _keep(self, record: RequestRecord, kept: Kept) -> None:
+        call = record.call or PLAIN
+        record.call = structs.replace(call, kept={**call.kept, self.name: to_builtins(kept)})
+
+    # What models learn of it.
+
+    def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
+        """See Capability: without the judge's offset, and nothing where the judge says nothing."""
+        of = label.source, record.called
+        if learned:
+            one = self.calibration.counted(of, self._kept(record).born)
+        else:
+            one = self.calibration.begun(of, self.arms, self.offset)
+        if one is None:
+            return label.reward
+        return None if one.aside and _weight(record) == 1.0 else label.reward - one.offset
+
+    def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
+        """See Capability: the labels of judges are summed up by model."""
+        kept, label, model, born = self._kept(record), record.label, record.called, None
+        calibration, weight = self.calibration, _weight(record)
+        if before is not None and calibration.counted((before.source, model), kept.born):
+            of = before.source, model
+            calibration.count(of, self.arms, x, before, weight=weight, times=-1.0)
+        if label is not None:
+            of = label.source, model
+            if one := calibration.begun(of, self.arms, self.offset):
+                calibration.count(of, self.arms, x, label, weight=weight, times=1.0)
+                born = one.born
+        if born != kept.born:
+            self._keep(record, structs.replace(kept, born=born))
+
+    def shifted(self, model: str, offset: float) -> None:
+        """See Capability."""
+        self.calibration.shift(model, offset)
+
+    # Pairs.
 
     def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
         """Take back the pairs that are no more, add the new ones, and return them all with their
@@ -210,21 +271,27 @@ class MeasuredSources(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         self._drop(lambda _, one: one == model)
+        self.calibration.without(model, self.arms)
 
     def start_over(self) -> None:
         """See Capability; the judges are known, and no request of this router is counted yet."""
         for cell in self.cells.values():
             cell.born = NO_CELL
+        for labels in self.calibration.labels.values():
+            labels.born = NO_CELL
 
     # Its state.
 
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return tuple(map(_piece, self.cells))
+        return (*map(_piece, self.cells), *self.calibration.pieces)
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
+        if piece.startswith(LABELS):
+            labels = self.calibration.labels.get(pieced(piece))
+            return None if labels is None else labels.pack()
         source, _, model = piece.removeprefix(PIECE).partition("\x1f")
         found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
         return None if found is None else orjson.dumps(to_builtins(found))
@@ -237,17 +304,26 @@ class MeasuredSources(Capability):
             for model in (*self.arms.names, ITSELF):
                 if body := piece(_piece((source, model))):
                     self.cells[source, model] = decoded(body, Cell, "pairs of a source")
+                if body := piece(piece_of((source, model))):
+                    labels = LearnedLabels.unpack(body, self.arms.d)
+                    self.calibration.labels[source, model] = labels
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         if not all(cell.is_sound for cell in self.cells.values()):
             yield "pairs of sources"
+        yield from self.calibration.faults(self.arms)
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}
         return {"sources": standings(self.declared, self.cells)}
+
+
+def _weight(record: RequestRecord) -> float:
+    """Return what a label weighs beside the verdicts on its answer."""
+    return 1.0 if record.plan is None else record.plan.revised
 
 
 def _piece(cell: tuple[str, str]) -> str:

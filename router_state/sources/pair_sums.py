@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from router_state.sources.intervals import SHOWN, Interval, half_width, of_correlation, of_mean
+from router_state.learning.intervals import SHOWN, Interval, half_width, of_correlation, of_mean
 
 PARTS = 10_000
 """Labels are measured in such parts. Sums of products of 10¹⁰ pairs are 64-bit integers then."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from router_state.sources.intervals import Interval, of_mean
+from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 
 FALSE = 0.01
@@ -26,11 +26,13 @@ BLOCKS = 8
 
 
 class Block(Struct, array_like=True, gc=False):
-    """Sums of the differences, judge's less gold, of pairs in a row, in parts."""
+    """Sums of the differences, judge's less gold, of pairs in a row, and of the judge's labels, in
+    parts."""
 
     n: int = 0
     d: int = 0
     dd: int = 0
+    y: int = 0
 
 
 class Parted(Struct, array_like=True, gc=False):
@@ -73,14 +75,21 @@ class Cell(Struct, array_like=True, gc=False):
             if len(self.blocks) > BLOCKS:
                 del self.blocks[0]
                 self.first += 1
-        _count(self.blocks[-1], y - r, 1)
+        _count(self.blocks[-1], y, r, 1)
         return self.first + len(self.blocks) - 1
 
     def take_back(self, y: int, r: int, block: int) -> None:
         """Take back a pair that was added to a block."""
         self.all.add(y, r, -1)
         if self.first <= block < self.first + len(self.blocks):
-            _count(self.blocks[block - self.first], y - r, -1)
+            _count(self.blocks[block - self.first], y, r, -1)
+
+    def last_means(self) -> tuple[int, float, float]:
+        """Return the number of pairs of the blocks that are kept, and the means of the judge's
+        label and of gold: a judge that has changed is off as it is now."""
+        n, d, _ = self._last(len(self.blocks))
+        y, scale = sum(block.y for block in self.blocks), float(max(n, 1) * PARTS)
+        return n, y / scale, (y - d) / scale
 
     def lately(self) -> Interval | None:
         """Return the offset over the blocks that are kept; None where there are no older pairs."""
@@ -127,8 +136,10 @@ class Cell(Struct, array_like=True, gc=False):
         return fits and all(0 <= b.n <= BLOCK and b.d**2 <= b.n * b.dd for b in blocks)
 
 
-def _count(block: Block, d: int, times: int) -> None:
+def _count(block: Block, y: int, r: int, times: int) -> None:
+    d = y - r
     block.n += times
+    block.y += times * y
     block.d += times * d
     block.dd += times * d * d
 

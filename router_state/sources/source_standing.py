@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.intervals import Interval
+from router_state.learning.intervals import Interval
+from router_state.sources.declared_sources import OFFSET, ON, DeclaredSources
 from router_state.sources.label_pairs import ITSELF
 from router_state.sources.pair_sums import PARTS, Moments, Within
 from router_state.sources.parting import Cell
+from router_state.sources.saying import says_nothing
 
 MOST_MODELS_SHOWN = 64
 """Most models of a judge that are published: those with the most pairs."""
@@ -24,10 +25,10 @@ def standings(declared: DeclaredSources, cells: Cells) -> list[dict[str, object]
         both = people.all
         squares = (both.yy - 2 * both.yr + both.rr) / both.n / PARTS**2
         gold |= {"double_labels": both.n, "apart": round(squares**0.5, 4)}
-    return [gold, *(_judge(judge, cells) for judge in declared.judges)]
+    return [gold, *(_judge(judge, declared, cells) for judge in declared.judges)]
 
 
-def _judge(judge: str, cells: Cells) -> dict[str, object]:
+def _judge(judge: str, declared: DeclaredSources, cells: Cells) -> dict[str, object]:
     own = {model: cell for (name, model), cell in cells.items() if name == judge}
     itself = own.pop(ITSELF, None)
     known = {model: cell for model, cell in own.items() if cell.all.n}
@@ -40,9 +41,21 @@ def _judge(judge: str, cells: Cells) -> dict[str, object]:
     if itself is not None and itself.all.n:
         found["judged_again"] = itself.all.n
         found["since_then"] = itself.all.offset().rounded()
+    if judge in declared.calibrate:
+        found["calibrate"] = declared.calibrate[judge]
+    if (advice := _advice(known, within)) is not None:
+        found["advice"] = advice
     most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
     found["models"] = [_model(model, known) for model in sorted(most)]
     return found
+
+
+def _advice(known: Mapping[str, Cell], within: Within) -> str | None:
+    """Return the `calibrate` that a judge's pairs recommend; None: none."""
+    if says_nothing(within):
+        return ON
+    offsets = [cell.all.offset() for cell in known.values()]
+    return OFFSET if any(one.low > 0.0 or one.high < 0.0 for one in offsets) else None
 
 
 def _model(model: str, known: Mapping[str, Cell]) -> dict[str, object]:

@@ -13,6 +13,7 @@ from router_state import registered
 from router_state.config import ModelConfig, Price, ProjectionRef, RouterConfig
 from router_state.errors import DamagedState, InvalidConfig
 from router_state.packing.framing import Json, Whole, converted, decoded
+from router_state.packing.price_rows import Dollars, TierRow, tiers
 from router_state.profiles import UNUSED, knobs_for
 
 MAX_DIMENSIONS = 4096
@@ -26,6 +27,7 @@ def config_body(config: RouterConfig) -> bytes:
             model.price.input_price_per_m,
             model.price.output_price_per_m,
             model.onboarding_pulls,
+            *([model.price.rows()] if model.price.above else ()),
         ]
         for name, model in config.models.items()
     }
@@ -48,14 +50,28 @@ def _used(profile: str, knobs: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in knobs.items() if name not in UNUSED[profile]}
 
 
-Dollars = Annotated[float, Meta(ge=0.0)]
 Pulls = Annotated[int, Meta(ge=0)]
+
+
+class _Model(Struct, array_like=True):
+    """A model as stored; `above` is written only if it has prices of long inputs."""
+
+    input_price_per_m: Dollars
+    output_price_per_m: Dollars
+    onboarding_pulls: Pulls | None
+    above: tuple[TierRow, ...] = ()
+
+    @property
+    def config(self) -> ModelConfig:
+        """Return the model. Raises DamagedState."""
+        price = Price(self.input_price_per_m, self.output_price_per_m, tiers(self.above))
+        return ModelConfig(price, None, self.onboarding_pulls)
 
 
 class _Body(Struct):
     """The configuration as stored, see `config_body`, without capabilities."""
 
-    models: dict[str, tuple[Dollars, Dollars, Pulls | None]]
+    models: dict[str, _Model]
     budget: float | None
     dimensions: Annotated[int, Meta(ge=2, le=MAX_DIMENSIONS)]
     profile: Literal["live", "paper"]
@@ -71,10 +87,7 @@ def config_from(body: bytes) -> RouterConfig:
     kept = converted(whole, _Body, "configuration")
     try:
         return RouterConfig(
-            models={
-                name: ModelConfig(Price(i, o), None, pulls)
-                for name, (i, o, pulls) in kept.models.items()
-            },
+            models={name: model.config for name, model in kept.models.items()},
             budget_usd_per_request=kept.budget,
             dimensions=kept.dimensions,
             profile=kept.profile,

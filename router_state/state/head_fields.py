@@ -9,16 +9,13 @@ from msgspec import Meta, Struct, structs
 
 from router_state.errors import DamagedState
 from router_state.packing.framing import Json, converted, decoded
+from router_state.packing.price_rows import PriceRow
 from router_state.since import Packed
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 """A count, a number of a decision or a clock."""
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 """A word of a random generator as hexadecimal digits: 128 bits exceed JSON's integers."""
-Prices = tuple[Annotated[float, Meta(ge=0.0)], Annotated[float, Meta(ge=0.0)]]
-"""List prices of input and output."""
-
-
 Counters = tuple[
     Count, Count, Count, Count, Count, float, float, float, float, Count, Count, Count, float
 ]
@@ -47,7 +44,7 @@ class Head(Struct):
     jumped: bool
     chance: Json
     names: list[str]
-    prices: list[Prices]
+    prices: list[PriceRow]
     arms: list[tuple[Count, Count, Count, float | None]]
     since: Packed
     rests: tuple[float, float] = (0.0, 0.0)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import orjson
 from msgspec import Raw, Struct, structs, to_builtins
 
-from router_state.config import Price
 from router_state.errors import DamagedState
 from router_state.kernel import Candidates
 from router_state.packing.framing import Json, Whole, decoded, frame, opened, reader_of
+from router_state.packing.price_rows import PriceRow
 from router_state.record import Basis, Call, Label, RequestRecord, Settlement
 
 RECORD_SCALARS = (
@@ -43,7 +43,7 @@ def pack_record(record: RequestRecord) -> bytes:
         orjson.dumps(
             [
                 *_SCALARS_OF(record),
-                [record.price.input_price_per_m, record.price.output_price_per_m],
+                record.price.row(),
                 _seen(record.candidates),
                 _bill(record.bill),
                 None if record.label is None else _LABEL_OF(record.label),
@@ -131,7 +131,7 @@ class _Record(Struct, array_like=True, gc=False):
     config_offset: Whole
     decided_at: float
     offset: Whole
-    price: tuple[float, float]
+    price: PriceRow
     seen: tuple[tuple[str, ...], list[float], list[float], list[str | None]] | None
     bill: _Bill | None
     label: tuple[float, str, Whole, Whole, float] | None
@@ -181,7 +181,7 @@ def _record(body: bytes) -> RequestRecord:
             raise DamagedState(f"request: not {len(models)} candidates")
     fields: list[Json] = [
         *_SCALARS_OF(kept),
-        Price(*kept.price),
+        kept.price.price,
         None,
         None if seen is None else Candidates(*seen),
         None if applied is None else Basis(*applied),

@@ -8,7 +8,6 @@ import numpy as np
 
 from router_state import registered
 from router_state.changes import CONFIG, HEAD
-from router_state.config import Price
 from router_state.errors import DamagedState
 from router_state.kernel import SAMPLE_PIECE, TAILS, Arm, Chance, Regression
 from router_state.kernel.learning.suspicion import Suspicion
@@ -68,8 +67,8 @@ def read(body: Bodies) -> RouterState:
     # known.
     arms.restore(
         [
-            Arm(name, arms.bills, Price(*price), state.journal)
-            for name, price in zip(head.names, head.prices, strict=True)
+            Arm(name, arms.bills, row.price, state.journal)
+            for name, row in zip(head.names, head.prices, strict=True)
         ]
     )
     for arm, numbers in zip(arms, head.arms, strict=True):

@@ -55,7 +55,7 @@ def _head(state: RouterState) -> bytes:
             "jumped": state.journal.jumped,
             "chance": _chance(state.chance),
             "names": state.arms.names,
-            "prices": [[arm.price.input_price_per_m, arm.price.output_price_per_m] for arm in arms],
+            "prices": [arm.price.row() for arm in arms],
             "arms": [layout.HEAD.of(arm) for arm in arms],
             "since": state.since.pack(),
             **({"rests": rests} if any(rests := layout.RESTS.of(state)) else {}),

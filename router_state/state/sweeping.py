@@ -30,8 +30,9 @@ def expire(
     )[:limit]
     expired = {request_id: records[request_id] for request_id in due}
     for request_id, record in expired.items():
-        _expire(state, record)
+        usd = _expire(state, record)
         state.expire(request_id, record)
+        _move(state, record, usd)
         records[request_id] = record
     state.since.expired(len(expired))
     return expired
@@ -83,7 +84,7 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
     """Forget these requests; return their ids."""
     for request_id, record in due.items():
         if request_id in state.open_commitments:
-            _expire(state, record)
+            _move(state, record, _expire(state, record))
         state.forget(request_id, record)
         for one in state.capabilities:
             one.forgotten(record)
@@ -91,16 +92,22 @@ def drop(state: RouterState, records: Records, due: Mapping[str, RequestRecord])
     return list(due)
 
 
-def _expire(state: RouterState, record: RequestRecord) -> None:
+def _expire(state: RouterState, record: RequestRecord) -> float:
+    """Stop waiting for the bills of a request; return the dollars that are no longer awaited."""
     if record.bill is None:
         for one in state.capabilities:
             one.expired(record)
-        return
+        return 0.0
     plan = record.plan
-    if plan is not None and plan.may_go_on:
-        planned.release(state, plan)
+    if plan is not None:
+        planned.release(state, plan, plan.pending)
     # A call of a plan that was never billed counts as never made.
     usd = record.awaited_usd
     state.pacer.settle(0.0, usd, False)
-    for moved in state.hooks.moved:
-        moved(record, -usd)
+    return usd
+
+
+def _move(state: RouterState, record: RequestRecord, usd: float) -> None:
+    if record.bill is not None:
+        for moved in state.hooks.moved:
+            moved(record, -usd)

@@ -8,7 +8,7 @@ tests what the code relies on."""
 
 
 class UnknownFramework(Exception):
-    """A package is installed in another version than the one that this code replaces parts of."""
+    """The installed version of a package is not the one whose parts this code replaces."""
 
     reason = "unknown_framework"
     retriable = False

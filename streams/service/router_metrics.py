@@ -58,8 +58,19 @@ TOLD = {
         "pb_router_session_budget_limited",
         "Of these, decisions that what is left of the budget made",
     ),
+    "planned": ("pb_router_plans", "Decisions whose plan has several calls"),
+    "further": (
+        "pb_router_plan_further_calls",
+        "Calls beyond the first that these plans were expected to make",
+    ),
 }
 """Counters of what decisions say: metric and help by attribute of `Router`."""
+PLANNED = {
+    # Gauges, as a plan may be expected to cost more than it saves.
+    "gain": ("pb_router_plan_gain", "Sum of the rewards that plans were expected to gain"),
+    "saved_usd": ("pb_router_plan_saved_usd", "Dollars that plans were expected to save"),
+}
+"""The same against one call in place of each plan: gauges."""
 RECENT = 1.0 / 200.0
 """Weight of the newest decision in the mean expected reward of a model, as on the dashboard."""
 
@@ -91,12 +102,26 @@ SOURCES = {
 """The same by field of a judge's model in `sources`, or of its offset."""
 
 
+SHARES = {
+    "passes_right": (
+        "pb_router_verifier_passes_right",
+        "Share of a model's right answers that a verifier passes",
+    ),
+    "stops_wrong": (
+        "pb_router_verifier_stops_wrong",
+        "Share of a model's wrong answers that a verifier stops",
+    ),
+}
+"""Gauges of a verifier: metric and help by field of its models in `verifiers`."""
+
+
 @dataclass(slots=True)
 class Router:
     """The last published state of one router, and counts of its decisions on this worker.
 
     Attributes:
         budgeted: decisions whose session has a budget; limited: those that what is left made.
+        planned, further, gain, saved_usd: of plans, see `TOLD` and `PLANNED`.
     """
 
     partition: int
@@ -105,6 +130,10 @@ class Router:
     decisions: int = 0
     budgeted: int = 0
     limited: int = 0
+    planned: int = 0
+    further: float = 0.0
+    gain: float = 0.0
+    saved_usd: float = 0.0
     models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
 
     def rate(self, candidates: list[Document]) -> None:
@@ -118,6 +147,19 @@ class Router:
             now = {name: old + weight * (one[name] - old) for name, old in before.items()}
             found[one["model"]] = (rated + 1, now)
         self.models = found
+
+    def plan(self, route: Document) -> None:
+        """Add a decision's plan, and compare it with the call that would have been made alone."""
+        steps = route.get("plan") or []
+        if len(steps) < 2:
+            return
+        self.planned += 1
+        self.further += sum(step["probability"] for step in steps[1:])
+        open_ones = [one for one in route.get("candidates") or () if one.get("excluded") is None]
+        if open_ones:
+            alone = max(open_ones, key=lambda one: one["score"])
+            self.gain += route["expected_reward"] - alone["mean"]
+            self.saved_usd += alone["expected_cost_usd"] - route["expected_cost_usd"]
 
 
 class RouterMetrics(Collector):
@@ -179,7 +221,14 @@ class RouterMetrics(Collector):
             for router_id, router in shown:
                 family.add_metric([router_id], getattr(router, name))
             yield family
+        for name, (metric, meaning) in PLANNED.items():
+            plans = GaugeMetricFamily(metric, meaning, labels=["router_id"])
+            for router_id, router in shown:
+                if router.planned:
+                    plans.add_metric([router_id], getattr(router, name))
+            yield plans
         yield from _sources(shown)
+        yield from _verifiers(shown)
         for name, (metric, meaning) in MODELS.items():
             family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
             for router_id, router in shown:
@@ -207,6 +256,7 @@ class RouterMetrics(Collector):
             router.budgeted += "session_left_usd" in route
             router.limited += route["reason"] == RULED_OUT
             router.rate(route.get("candidates") or [])
+            router.plan(route)
 
     def _router(self, router_id: str) -> Router:
         if router_id not in self._routers:
@@ -249,6 +299,29 @@ def _sources(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
         if "agreement" in judge:
             agreement.add_metric([router_id, judge["source"]], judge["agreement"]["value"])
     yield agreement
+
+
+def _verifiers(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
+    known = [
+        ([router_id, one["verifier"], model["model"]], model)
+        for router_id, router in shown
+        for one in router.shown.get("verifiers", ())
+        for model in one["models"]
+    ]
+    labels = ["router_id", "verifier", "model"]
+    for name, (metric, meaning) in SHARES.items():
+        for part, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+            of = f"{meaning}{', 95% interval' if suffix else ''}"
+            family = GaugeMetricFamily(f"{metric}{suffix}", of, labels=labels)
+            for key, model in known:
+                family.add_metric(key, model[name][part])
+            yield family
+    behind = GaugeMetricFamily(
+        "pb_router_verifier_labels", "Labels of answers that have a verdict", labels=labels
+    )
+    for key, model in known:
+        behind.add_metric(key, model["labels"])
+    yield behind
 
 
 def _number(value: float | str) -> float:

@@ -45,7 +45,11 @@ class Web:
         return f"{self._bind}:{self.port}"
 
     async def start(self) -> None:
-        """Listen; an address in use raises OSError, with what to set in its text."""
+        """Listen.
+
+        Raises:
+            OSError: the address is in use; the text names the setting of the port.
+        """
         app = web.Application()
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)

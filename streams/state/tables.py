@@ -90,8 +90,9 @@ class States:
                 )
 
     async def close(self) -> None:
-        """Let no more groups be applied, and return when all batches have landed: memory must not
-        be ahead of the log during a recovery.
+        """Let no more groups be applied, and return when all record batches are on the log.
+
+        Memory must not be ahead of the log during a recovery.
         """
         for partition in self:
             partition.open = False

@@ -25,6 +25,7 @@ from router_state.periods.hourly_traffic import SHAPE
 from router_state.periods.ledger import PIECE as PERIODS
 from router_state.periods.period_budgets import Periods
 from router_state.router import RouterState
+from router_state.sources.measured_sources import MeasuredSources
 from router_state.state import state_pieces
 from schemas.requests import RequestSubmitted
 from schemas.topic_roles import SOURCES
@@ -197,7 +198,7 @@ def differing(found: RouterState, again: RouterState) -> Iterator[str]:
 def _leaves(state: RouterState) -> dict[str, list[Json]]:
     """Return a router's numbers and words by piece: everything learned, and the parts of the head
     that decisions depend on."""
-    arms, latency = state.arms, state.having(Latency)
+    arms, latency, sources = state.arms, state.having(Latency), state.having(MeasuredSources)
     numbers = (
         SAMPLE_PIECE,
         arms.rewards.name,
@@ -206,6 +207,7 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         *(costs.regression.piece for costs in arms.costs),
         *(() if latency is None else latency.pieces[1:]),
         *((SHAPE,) if state.having(Periods) else ()),
+        *(() if sources is None else sources.calibration.pieces),
     )
     found: dict[str, list[Json]] = {
         name: np.frombuffer(body_of(state_pieces.pack_piece(state, name) or b""), "<f8").tolist()

@@ -19,7 +19,9 @@ from studies.history.records import NO_JSON
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
-    """One model as a decision saw it; a number that the decision does not name is not compared."""
+    """One model as a decision saw it, in the order of `Candidates.rows`; a number that the decision
+    does not name is not compared.
+    """
 
     model: str
     mean: float | UnsetType = UNSET
@@ -66,6 +68,8 @@ class Decision(Struct, frozen=True, gc=False):
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: RecordedChoice | None = None
+    label_wanted: bool | None = None
+    label_probability: float | None = None
 
     @property
     def at(self) -> float:

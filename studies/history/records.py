@@ -126,19 +126,23 @@ class JsonlHistory:
         if not path.exists():
             return
         decode = Decoder(Line).decode
+        key, encoded = None, None
         with path.open("rb", buffering=2**18) as lines:
             for number, text in enumerate(lines, 1):
                 if text == b"\n":
                     continue
                 try:
-                    line = _line(decode, text)
+                    line = decode(text)
                 except NO_JSON as error:
-                    raise BrokenLine(f"{path}, line {number}: {error}") from None
-                key, value = line.key, bytes(line.value)
+                    line = _halved(decode, text, f"{path}, line {number}: {error}")
+                # Keys of one router come by the thousand.
+                if line.key != key:
+                    key, encoded = line.key, None if line.key is None else line.key.encode()
+                value = bytes(line.value)
                 yield Record(
                     line.offset,
                     line.timestamp,
-                    None if key is None else key.encode(),
+                    encoded,
                     # Recognised by its first bytes, as nearly all values are events and stay
                     # unparsed.
                     value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
@@ -146,14 +150,15 @@ class JsonlHistory:
                 )
 
 
-def _line(decode: Callable[[bytes], Line], text: bytes) -> Line:
+def _halved(decode: Callable[[bytes], Line], text: bytes, why: str) -> Line:
+    """Return a line whose prompt holds half of a character, which a worker replaces. Raises
+    BrokenLine."""
     try:
-        return decode(text)
+        if (found := halved(text)) is not None:
+            return decode(found[1])
     except NO_JSON:
-        # A prompt may hold half of a character, which a worker replaces.
-        if (found := halved(text)) is None:
-            raise
-        return decode(found[1])
+        pass
+    raise BrokenLine(why) from None
 
 
 def _opaque(value: bytes) -> bytes | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec import UNSET, convert
+from msgspec.structs import astuple
 
 from router_state import registered
 from router_state.errors import RouterStateError, WrongContext
@@ -213,8 +214,15 @@ def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
         "routed_by": told.get("routed_by"),
         "routed_share": told.get("routed_share"),
         "would_route": None if would is None else convert(would, RecordedChoice),
+        "label_wanted": told.get("label_wanted"),
+        "label_probability": told.get("label_probability"),
     }
     return [name for name, value in now.items() if value != getattr(recorded, name)]
+
+
+def _tells(recorded: Decision) -> bool:
+    """Tell whether a capability told anything of a decision."""
+    return recorded.routed_by is not None or recorded.label_probability is not None
 
 
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
@@ -229,26 +237,8 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         or recorded.propensity != again.propensity
         or recorded.expected_reward != again.expected_reward
         or recorded.expected_cost_usd != again.expected_cost_usd
-        or (recorded.routed_by is not None and _told_otherwise(recorded, again))
+        or (_tells(recorded) and _told_otherwise(recorded, again))
     ):
         return False
     rows, seen = recorded.candidates, again.candidates
-    if rows is None or seen is None:
-        return True
-    if len(rows) != len(seen.models):
-        return False
-    terms, at = seen.terms, 0
-    for row, model, penalty, excluded in zip(
-        rows, seen.models, seen.penalty, seen.excluded, strict=True
-    ):
-        if (
-            row.mean != terms[at]
-            or row.bonus != terms[at + 1]
-            or row.expected_cost_usd != terms[at + 2]
-            or row.penalty != penalty
-            or row.model != model
-            or row.excluded != excluded
-        ):
-            return False
-        at += 3
-    return True
+    return rows is None or seen is None or list(map(astuple, rows)) == seen.rows()

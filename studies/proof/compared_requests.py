@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price
+from router_state.long_inputs.declared_prices import price_of
 from router_state.sessions.cache_prices import cache_of
 from schemas.quick import Bill, Reward
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
@@ -97,8 +98,7 @@ class Requests:
             verifiers = event.router.verifiers or {}
             self._fees = {name: one.usd for name, one in verifiers.items()}
             self._prices = {
-                name: (Price(one.input_price_per_m, one.output_price_per_m), cache_of(one))
-                for name, one in event.router.models.items()
+                name: (price_of(one), cache_of(one)) for name, one in event.router.models.items()
             }
 
     def _decide(self, event: Decided) -> None:

@@ -14,7 +14,9 @@ from agents.routing.request_contexts import mean_context
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
+from router_state.endings import ending
 from router_state.events import UNANSWERED, Needs
+from router_state.long_inputs.declared_prices import price_of
 from router_state.sessions.cache_prices import cache_of
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
@@ -43,6 +45,7 @@ class Case(Struct, gc=False):
         latency, first_token: seconds of the call, from its bill.
         input_tokens, needs: input tokens and needs that the request stated;
         session_id: its session; session_budget_usd: what that may spend, if the request said so.
+        redirected: whether another model than the called one answered.
         went_on: whether a second call of a plan followed: the request's reward is then of that.
         eligible: models that history could have called; None: not known.
         own: what the router chose; routed: whether it answered; routed_share: probability that it
@@ -73,6 +76,7 @@ class Case(Struct, gc=False):
     first_token: float | None = None
     session_budget_usd: float | None = None
     went_on: bool = False
+    redirected: bool = False
 
     @property
     def verifiers(self) -> None:
@@ -113,6 +117,7 @@ class Cases:
         self._open: deque[Case | Declared] = deque()
         self._by_id: dict[str, Case] = {}
         self._prices: dict[str, tuple[Price, CachePrice | None]] = {}
+        self._endings: dict[str, ending.Ending | None] = {}
         self.projection: ProjectionRef | None = None
         self._dimensions = UNDECLARED
         self.decided = 0
@@ -152,11 +157,18 @@ class Cases:
             self._dimensions = event.router.dimensions
             mix = event.router.incumbent or ()
             self._incumbent = frozenset((mix,) if isinstance(mix, str) else mix)
-            self._prices = {
-                n: (Price(m.input_price_per_m, m.output_price_per_m), cache_of(m))
-                for n, m in event.router.models.items()
-            }
+            self._prices = {n: (price_of(m), cache_of(m)) for n, m in event.router.models.items()}
+            self._endings = {n: ending.read(m) for n, m in event.router.models.items()}
         self._open.append(event)
+
+    def _is_redirected(self, case: Case, event: Any) -> bool:
+        """Tell whether another model has answered for the called one, as some bill says; neither
+        money nor label are then of the decided model."""
+        answered = event.bill.answered_by if type(event) is Billed else None
+        one = self._endings.get(case.model) or ending.NOTHING
+        if answered is not None and not one.is_answer(case.model, answered):
+            case.redirected, case.cost_usd, case.reward = True, None, None
+        return case.redirected
 
     def _add(self, event: Decided) -> None:
         request, decision = event.request, event.decision
@@ -222,7 +234,8 @@ class Cases:
         if case is not None and case.went_on and not is_bill and feedback.attempt is None:
             return
         # Feedback that names another model belongs to a fallback, not to the decision.
-        if case is None or feedback.model not in (None, case.model):
+        is_other = case is None or feedback.model not in (None, case.model)
+        if case is None or is_other or self._is_redirected(case, event):
             return
         lag = self.decided - 1 - case.index
         if is_bill:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from router_state.config import Price
+from router_state.long_inputs.declared_prices import price_of
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
 from studies.warm_start.observations import Observations
@@ -34,10 +35,7 @@ def observe(cases: Iterable[Case | Declared]) -> Observations:
     for case in cases:
         if isinstance(case, Declared):
             models = {} if case.router is None else case.router.models
-            prices |= {
-                name: Price(model.input_price_per_m, model.output_price_per_m)
-                for name, model in models.items()
-            }
+            prices |= {name: price_of(model) for name, model in models.items()}
         elif case.outcomes or case.reward is not None or case.cost_usd is not None:
             kept.append((case, {name: price.per_1k for name, price in prices.items()}))
     if not kept:

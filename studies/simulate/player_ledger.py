@@ -43,7 +43,7 @@ class Sent:
         return request_id in self._times["requests"]
 
     def take(self, topic: str, request_id: str) -> bool:
-        """Tell whether an event was sent before, and forget it once."""
+        """Tell whether an event was sent before, and count one sending less of it."""
         times = self._times[topic]
         left = times.pop(request_id, 0)
         if left > 1:

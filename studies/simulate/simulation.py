@@ -95,7 +95,7 @@ class PolicyRun:
                 waiting.append((is_bill, request_id, value, times))
 
     def feed(self) -> None:
-        """Deliver what is due now."""
+        """Deliver the bills and rewards that are due at the present decision."""
         for is_bill, request_id, value, times in self.due.pop(self.made, ()):
             if is_bill:
                 self.decider.bill(request_id, value, times)

@@ -40,7 +40,7 @@ class TrafficSeen:
             yield case
 
     def as_declared(self) -> dict[str, object] | None:
-        """Return it as a declaration's `traffic`; None for less than a week."""
+        """Return the week as a declaration's `traffic`; None for less than a week of cases."""
         times = self._times
         if not times or times[-1] - times[0] < WEEK:
             return None

@@ -337,10 +337,21 @@ def _waits(event: Latency) -> dict[str, object]:
 
 
 def _repriced(model: ModelDeclared, factor: float) -> ModelDeclared:
-    prices = {
+    prices: dict[str, object] = {
         "input_price_per_m": model.input_price_per_m * factor,
         "output_price_per_m": model.output_price_per_m * factor,
     }
+    if model.price_above is not None:
+        tiers = [
+            one.model_copy(
+                update={
+                    "input_price_per_m": one.input_price_per_m * factor,
+                    "output_price_per_m": one.output_price_per_m * factor,
+                }
+            )
+            for one in model.price_above
+        ]
+        prices["price_above"] = tuple(tiers)
     return model.model_copy(update=prices)
 
 

@@ -41,14 +41,14 @@ class Columns:
 
 
 def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
-    """Find the columns among a file's.
+    """Find the columns of prompt, model, score and cost among the columns of a file.
 
     Args:
-        said: names of columns by what they hold, where they were said.
+        said: names of columns that the user gave, by what they hold.
 
     Raises:
-        UnknownColumns: prompt or model is missing, or both of score and cost; or one name is not
-            clear.
+        UnknownColumns: there is no column of prompts or of models, none of scores and none of
+            costs, or several of one kind.
 
     >>> columns_of(["Question", "llm", "stars"], {"score": "stars"})
     Columns(prompt='Question', model='llm', score='stars', cost=None)

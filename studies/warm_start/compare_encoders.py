@@ -46,7 +46,7 @@ class EncoderWorth:
     problem: str | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return it for programs."""
+        """Return the comparison as JSON's types."""
         return asdict(self)
 
 

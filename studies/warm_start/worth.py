@@ -183,7 +183,7 @@ def sentence(worth: Worth) -> str:
 
 
 def as_json(worth: Worth) -> dict[str, Sequence[object] | bool]:
-    """Return it as it is written for programs."""
+    """Return the result of the study as JSON's types."""
 
     def rows(values: Sequence[DataclassInstance]) -> list[dict[str, object]]:
         return [

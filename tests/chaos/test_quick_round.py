@@ -42,7 +42,7 @@ async def test_nothing_is_lost_and_nothing_counted_twice_whatever_breaks(tmp_pat
             kafka,
             tmp_path,
             FAULTS,
-            per_second=12.0,
+            per_second=8.0,
             burst=4,
             routers=16,
             partitions=4,

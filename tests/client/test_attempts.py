@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from paretobandit_client import Attempt, Router, SyncRouter
+from paretobandit_client import Router, SyncRouter, Verifier, is_json
 from paretobandit_client.attempt import attempts_of
 from paretobandit_client.decision import Decision
 from paretobandit_client.sent_events import Route, Step
@@ -37,7 +37,7 @@ class Sent:
     async def cost(self, request_id: str, **bill: Any) -> None:
         self.sent.append(("cost", bill))
 
-    async def reward(self, request_id: str, value: float, **more: Any) -> None:
+    async def reward(self, request_id: str, value: float | None, **more: Any) -> None:
         self.sent.append(("reward", more))
 
     async def verdict(self, request_id: str, verifier: str, value: float, **more: Any) -> None:
@@ -89,6 +89,34 @@ async def test_the_next_attempt_follows_where_the_plans_verifier_says_too_little
     assert [(bill["attempt"], bill["model"]) for bill in bills] == list(enumerate(called))
 
 
+@pytest.mark.parametrize(
+    ("look", "called", "verdicts"),
+    [
+        (lambda answer: answer == "large", ["small", "large"], 1),
+        (lambda answer: True, ["small"], 1),
+        (lambda answer: 1 / 0, ["small"], 0),  # it failed: the answer counts as it is
+        (lambda answer: None, ["small"], 0),
+    ],
+)
+async def test_a_callable_looks_at_answers_and_its_verdict_is_reported(
+    look: Any, called: list[str], verdicts: int
+) -> None:
+    sent, models = Sent(), []
+    verifiers = {"tests": Verifier(look)}
+    async for attempt in attempts_of(decision(sent, *PLAN), sent, verifiers):
+        models.append(attempt.model)
+        await attempt.check(attempt.model)
+    assert models == called
+    assert [kind for kind, _ in sent.sent] == ["tests"] * verdicts
+
+
+async def test_a_verifier_without_a_callable_says_what_to_give() -> None:
+    sent = Sent()
+    (attempt,) = [one async for one in attempts_of(decision(sent, *PLAN), sent)]
+    with pytest.raises(ValueError, match=r"verifiers=\{'tests': …\}"):
+        await attempt.check("x")
+
+
 async def test_a_call_that_failed_is_followed_by_the_next_one_and_its_answer_is_no_revision() -> (
     None
 ):
@@ -108,30 +136,32 @@ async def test_a_decision_without_a_plan_is_one_attempt() -> None:
     assert [(one.model, one.verify) for one in found] == [("small", None)]
 
 
-async def follow(attempt: Attempt, passes: bool) -> None:
-    await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
-    if attempt.verify:
-        await attempt.verdict(attempt.verify, passes)
+def access(gateway: Gateway, way: str) -> dict[str, Any]:
+    """Return the options of a router that goes this way."""
+    if way == "http":
+        return {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
+    settings = gateway.service.settings
+    return {"bootstrap": settings.bootstrap, "prefix": settings.prefix}
+
+
+async def even(n: int) -> bool:
+    return n % 2 == 0
 
 
 @pytest.mark.parametrize("way", ["kafka", "http"])
 async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None:
     name = f"a-{way}"
     await gateway.declare(name, verifiers=VERIFIERS, budget_usd_per_request=0.002)
-    options: dict[str, Any] = (
-        {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
-        if way == "http"
-        else {
-            "bootstrap": gateway.service.settings.bootstrap,
-            "prefix": gateway.service.settings.prefix,
-        }
-    )
     second, spent = 0, 0.0
-    async with Router(name, timeout=PATIENCE, **options) as asking:
+    async with Router(name, timeout=PATIENCE, **access(gateway, way)) as asking:
         for n in range(20):
             numbers = []
-            async for attempt in asking.attempts(context=CONTEXT, request_id=f"{way}{n}"):
-                await follow(attempt, passes=n % 2 == 0)
+            asked: dict[str, Any] = {"context": CONTEXT, "request_id": f"{way}{n}"}
+            async for attempt in asking.attempts(
+                verifiers={"tests": lambda n: n % 2 == 0}, **asked
+            ):
+                await attempt.cost(cost_usd=1e-4 if attempt.number == 0 else 3e-3)
+                await attempt.check(n)
                 numbers.append(attempt.number)
                 spent += 1e-4 if attempt.number == 0 else 3e-3
             await attempt.reward(0.9, source="judge")
@@ -143,14 +173,34 @@ async def test_plans_are_followed_and_booked(gateway: Gateway, way: str) -> None
     assert books["spend_usd"] == pytest.approx(spent)
 
 
+@pytest.mark.parametrize("way", ["kafka", "http"])
+async def test_a_request_may_try_again_what_another_one_did(gateway: Gateway, way: str) -> None:
+    name = f"f-{way}"
+    await gateway.declare(name, verifiers=VERIFIERS, max_attempts=1)
+    async with Router(name, timeout=PATIENCE, **access(gateway, way)) as asking:
+        first = await asking.route(context=CONTEXT, request_id=f"{way}-1")
+        await first.cost(cost_usd=1e-4)
+        seen: dict[str, Any] = {"verdicts": {"tests": False}, "signals": {"repeats": 2}}
+        again = await asking.route(
+            context=CONTEXT, request_id=f"{way}-2", follows=first.request_id, **seen
+        )
+        with pytest.raises(ValueError, match="need follows"):
+            await asking.route(context=CONTEXT, **seen)
+        with pytest.raises(ValueError, match="tests_passed"):
+            await asking.route(context=CONTEXT, follows="x", signals={"tests_passed": 2.0})
+        with pytest.raises(ValueError, match="no such field of signals: mood"):
+            await asking.route(context=CONTEXT, follows="x", signals={"mood": 1})
+    assert again.route is not None and again.route.chain is not None
+    assert again.route.chain.follows == first.request_id and again.route.chain.known
+    assert again.route.chain.tried == (first.model,) and again.model != first.model
+
+
 async def test_threads_follow_plans_too(gateway: Gateway) -> None:
     await gateway.declare("a-sync", verifiers=VERIFIERS)
-    access = {"url": f"http://127.0.0.1:{gateway.port}", "key": KEY}
-    with SyncRouter("a-sync", timeout=PATIENCE, **access) as asking:
-        for attempt in asking.attempts(context=CONTEXT):
+    with SyncRouter("a-sync", timeout=PATIENCE, **access(gateway, "http")) as asking:
+        for attempt in asking.attempts(context=CONTEXT, verifiers={"tests": is_json}):
             attempt.cost(cost_usd=0.001)
-            if attempt.verify:
-                attempt.verdict(attempt.verify, True)
+            attempt.check("{}")
         attempt.reward(1.0, source="user")
     books = await gateway.settled("a-sync", settled=1, rewards_applied=1)
     assert books["spend_usd"] == pytest.approx(0.001)

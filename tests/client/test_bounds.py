@@ -16,7 +16,7 @@ from msgspec import structs
 import ground.texts
 from paretobandit_client import bounds, checks, text
 from paretobandit_client.checks import checked
-from paretobandit_client.sent_events import Ask, Cost, Needs, Reward, Verdict, encode
+from paretobandit_client.sent_events import Ask, Cost, Needs, Reward, Signals, Verdict, encode
 from schemas import (
     CostReported,
     MalformedEvent,
@@ -29,14 +29,14 @@ from schemas import (
     rewards,
 )
 from schemas import capabilities as wire
-from schemas.event import Event
+from schemas.event import Content, Event
 
 PAIRS: dict[Any, type[Event]] = {
     Ask: RequestSubmitted,
     Cost: CostReported,
     Reward: RewardObserved,
 }
-WIRE: dict[Any, type[wire.Needs]] = {Needs: wire.Needs}
+WIRE: dict[Any, type[Content]] = {Needs: wire.Needs, Signals: requests.Signals}
 ASK = Ask(router_id="a", request_id="r", prompt="x")
 COST = Cost(router_id="a", request_id="r", cost_usd=0.1)
 REWARD = Reward(router_id="a", request_id="r", reward=0.5, source="judge")
@@ -47,6 +47,7 @@ OF: dict[str, Any] = {
     **dict.fromkeys(Ask.__struct_fields__, ASK),
     **dict.fromkeys(Cost.__struct_fields__, COST),
     "session_id": ASK,
+    "follows": ASK,
     "session_budget_usd": Ask(router_id="a", request_id="r", prompt="x", session_id="s"),
 }
 """An event that has each field."""

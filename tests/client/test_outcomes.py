@@ -38,6 +38,7 @@ NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
             "timeout",
         ),
         ("ContentPolicyViolationError content_filter", "refused"),
+        ("model_not_found ModelDeprecatedError model_decommissioned", "gone"),
         (
             "BadRequestError ContextWindowExceededError context_length_exceeded "
             "AuthenticationError authentication_error PermissionDeniedError PERMISSION_DENIED "
@@ -65,6 +66,7 @@ def test_a_model_is_only_held_to_fail_for_what_was_not_its_callers_fault(
         ("HTTPException", None, "error"),
         ("", "", "error"),
         ("", "401", "cancelled"),
+        ("", 410, "gone"),
     ],
 )
 def test_a_general_error_is_told_by_its_code(name: str, code: object, status: str) -> None:
@@ -162,3 +164,13 @@ def test_attempts_of_forgotten_requests_take_no_room(monkeypatch: pytest.MonkeyP
         total = attempts.add(request, request, {"cost_usd": 1.0, "revision": 1})
         assert total["cost_usd"] == 1.0
     assert len(attempts._requests) == 2
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", 5])
+def test_a_name_that_is_none_does_not_refuse_the_money(name: object) -> None:
+    kept, notes = fitting({"cost_usd": 0.01, "answered_by": name})
+    assert kept == {"cost_usd": 0.01} and "answered_by" in notes[0]
+    assert fitting({"cost_usd": 0.01, "answered_by": "m"}) == (
+        {"cost_usd": 0.01, "answered_by": "m"},
+        [],
+    )

@@ -178,6 +178,11 @@ def test_a_dashboard_with_keys_is_valid_and_one_without_is_refused() -> None:
     (board,) = [one for one in manifests if one["kind"] == "Deployment"]
     (container,) = board["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["dashboard"]
+    takes = ("--set", "dashboard.keysSecret=pb-keys", "--set", "dashboard.labels=true")
+    manifests = documents(template(*on, *takes))
+    (board,) = [one for one in manifests if one["kind"] == "Deployment"]
+    (container,) = board["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["dashboard", "--labels"]
     with pytest.raises(AssertionError, match=r"dashboard\.keysSecret"):
         template(*on)
 

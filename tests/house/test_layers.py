@@ -134,9 +134,11 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         "streams/faust/membership.py",
         "streams/faust/unreadable.py",
         "streams/state/tables.py",
-        "client/src/paretobandit_client/kafka.py",
+        "client/src/paretobandit_client/kafka_clients.py",
         "client/src/paretobandit_client/litellm.py",
+        "client/src/paretobandit_client/litellm_plans.py",
         "client/src/paretobandit_client/sync.py",
+        "client/src/paretobandit_client/verifying.py",
     }
 
 

@@ -4,20 +4,42 @@ there.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 from click.testing import CliRunner, Result
 
+from commands.broker.wire import free_ports
 from commands.cli import main
-from streams.settings import Settings
+from streams.log.service_topics import create_topics
+from streams.settings import Settings, load_settings
 
 CONTEXT = "[0.3, -0.1, 1.0]"
 PATIENCE = 60.0
 """Seconds until a wait fails."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks: a command takes as many CPU seconds as a worker needs in a second."""
 PRICES = ("--input-price", "0.1", "--output-price", "0.4")
+
+
+def named_apart(bootstrap: str, kind: str, **given: Any) -> Settings:
+    """Return the settings of a service with a name and a port of its own, and two partitions: each
+    costs the broker five milliseconds a topic.
+    """
+    name = f"{kind}-{uuid4().hex[:8]}"
+    own = {"prefix": f"{name}.", "app_id": name, "partitions": 2, "web_port": free_ports(1)[0]}
+    return load_settings(bootstrap=bootstrap, **{**own, **given})
+
+
+def new_service(bootstrap: str, kind: str, **given: Any) -> Settings:
+    """Create the topics of a service of its own, and return its settings."""
+    made = named_apart(bootstrap, kind, **given)
+    asyncio.run(create_topics(made))
+    return made
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -54,6 +76,7 @@ def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(LOOK_EVERY)
 
 
 def done_json(

@@ -3,18 +3,16 @@ and a service without a worker for tests of pages."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 
 from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.integration.browsing import chromium
+from tests.integration.commands import new_service
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def cli_settings(kafka: str) -> Settings:
     """Return the settings of a service of its own."""
-    name = f"cli-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
-    return made
+    return new_service(kafka, "cli")
 
 
 @pytest.fixture(scope="session")
@@ -48,16 +43,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 @pytest.fixture
 def settings(kafka: str) -> Settings:
     """Return the settings of a dashboard whose service has topics, and no worker."""
-    name = f"page-{uuid4().hex[:8]}"
-    made = load_settings(
-        bootstrap=kafka,
-        prefix=f"{name}.",
-        app_id=name,
-        partitions=1,
-        dashboard_port=free_ports(1)[0],
-    )
-    asyncio.run(create_topics(made))
-    return made
+    return new_service(kafka, "page", partitions=1, dashboard_port=free_ports(1)[0])
 
 
 @pytest.fixture

@@ -353,10 +353,10 @@ def recovered(number: int, changelog: Iterable[Any]) -> Partition:
 
 @asynccontextmanager
 async def running_service(
-    bootstrap: str, folder: Path, *, partitions: int = 4, **environment: str
+    bootstrap: str, folder: Path, *, partitions: int = 2, **environment: str
 ) -> AsyncIterator[RunningService]:
     """Create the topics of one test, and end its workers with it; keyword arguments are environment
-    variables of all workers.
+    variables of all workers. A partition of a topic costs the broker five milliseconds.
     """
     name = f"svc-{uuid.uuid4().hex[:8]}"
     settings = Settings(bootstrap=bootstrap, prefix=f"{name}.", app_id=name, partitions=partitions)

@@ -2,6 +2,7 @@
 a history that is replayed to the bit and proved."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from router_state.state import invariants
-from tests.integration.commands import done_json
+from tests.integration.commands import done, done_json, run
 from tests.integration.service import (
     RunningService,
     cost,
@@ -125,3 +126,47 @@ async def test_a_request_without_verifiers_has_no_plan(service: RunningService, 
         await service.send("requests", asked)
         await service.until(lambda n=n: service.route(f"n{n}"), "a decision")
         assert "plan" not in (service.route(f"n{n}") or {})
+
+
+async def test_the_command_line_declares_verifiers_and_follows_plans_by_hand(
+    service: RunningService, home: str
+) -> None:
+    async def said(*words: str, stdin: str | None = None, router: str | None = home) -> str:
+        return await asyncio.to_thread(done, service.settings, *words, stdin=stdin, router=router)
+
+    await service.send("routers", router(home, budget_usd_per_request=0.002))
+    await service.until(lambda: service.lambda_of(home), "the router")
+    declared = ("--verifiers", "tests=0:exact,judge=0.00001:3", "--max-attempts", "2")
+    shown = await said("routers", "set", home, *declared, router=None)
+    assert "In force at offset" in shown
+    told = await asyncio.to_thread(done_json, service.settings, "verifiers", "--json", router=home)
+    assert [(one["verifier"], one["exact"]) for one in told] == [("judge", False), ("tests", True)]
+    for n in range(60):
+        context = json.dumps(request(home, "", seed=n)["context"])
+        shown = await said("request", "--context", "-", "--id", f"c{n}", stdin=context)
+        plan = (await route_of(service, f"c{n}")).get("plan") or []
+        if len(plan) > 1 and plan[0]["verify"] == "tests":
+            break
+    assert "Attempt 0: " in shown and "tests looks at the answer" in shown
+    assert f"pbstream verdict c{n} tests pass" in shown
+    await said("cost", f"c{n}", "0.0001")
+    shown = await said("verdict", f"c{n}", "tests", "fail")
+    assert f"call {plan[1]['model']}, attempt 1." in shown
+    await said("cost", f"c{n}", "0.003", "--attempt", "1")
+    await said("reward", f"c{n}", "1", "--attempt", "1")
+    assert "Cost of attempt 1" in await said("explain", f"c{n}")
+    engine = await service.engine(home)
+    assert engine.state.spend_usd == pytest.approx(0.0031)
+    invariants.check(engine.state, engine.records)
+    table = await said("verifiers")
+    assert "tests (the truth)" in table and "passes right" in table
+    shown = await said("request", "--context", "-", "--verifier", "none", stdin=context)
+    assert "Attempt" not in shown
+    await said("routers", "set", home, "--verifiers", "none", router=None)
+    refused = await asyncio.to_thread(run, service.settings, "verifiers", router=home)
+    assert refused.exit_code == 1 and "--verifiers tests=0:exact" in refused.output
+
+
+async def route_of(service: RunningService, request_id: str) -> dict[str, Any]:
+    await service.until(lambda: service.route(request_id), "a decision")
+    return dict(service.route(request_id) or {})

@@ -171,6 +171,47 @@ def test_prices_change_and_models_leave(worker: Settings) -> None:
     assert "its models: large" in missing.output
 
 
+def test_a_variant_and_the_end_of_a_model_are_declared_and_listed(worker: Settings) -> None:
+    add_two(worker, "thinks")
+    variant = ("--variant-of", "large", "--params", '{"reasoning_effort": "low"}')
+    end = ("--retires-at", "03/31/2027", "--field", 'answers_as=["lowly"]')
+    done(worker, "models", "add", "low", *PRICES, *variant, *end, router="thinks")
+    found = done_json(worker, "models", "list", router="thinks")["low"]
+    assert found == {
+        "input_price_per_m": 0.1,
+        "output_price_per_m": 0.4,
+        "variant_of": "large",
+        "params": {"reasoning_effort": "low"},
+        "retires_at": "2027-03-31",
+        "answers_as": ["lowly"],
+    }
+    asked = ("request", "--context", "-", "--id", "v", "--allowed", "low")
+    decision = done_json(worker, *asked, stdin=CONTEXT, router="thinks")
+    assert (decision["variant_of"], decision["params"]) == ("large", {"reasoning_effort": "low"})
+    done(worker, "cost", "v", "0.01", "--answered-by", "LOWLY", router="thinks")
+    told = done(worker, "explain", "v", router="thinks")
+    assert "To be called as large with" in told and "answered by LOWLY" in told
+    again = run(worker, "models", "add", "same", *PRICES, *variant, router="thinks")
+    assert again.exit_code == 1 and "same call" in again.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--params", "[1]"), "not a JSON object"),
+        (("--params", '{"a": 1, "a": 2}'), "a key is there twice"),
+        (("--params", '{"a": NaN}'), "NaN is no number"),
+        (("--params", "{"), "not JSON"),
+        (("--retires-at", "next year"), "not a date"),
+    ],
+)
+def test_what_is_no_variant_is_refused_before_anything_is_sent(
+    words: tuple[str, str], told: str, cli_settings: Settings
+) -> None:
+    refused = run(cli_settings, "models", "add", "m", *PRICES, *words, router="nobody")
+    assert refused.exit_code == 2 and told in " ".join(refused.output.split())
+
+
 def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
     add_two(worker, "busy")
 

@@ -48,7 +48,7 @@ async def test_a_member_that_is_killed_is_replaced_and_events_go_on(
     kafka: str, tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)
-    async with running_service(kafka, tmp_path) as service:
+    async with running_service(kafka, tmp_path, partitions=4) as service:
         crew = service.worker(module=CREW, PB_WEB_PORT=str(port))
 
         def is_ready() -> bool:
@@ -82,7 +82,7 @@ async def test_a_member_that_is_killed_is_replaced_and_events_go_on(
 
 async def test_members_end_with_their_crew(kafka: str, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    async with running_service(kafka, tmp_path) as service:
+    async with running_service(kafka, tmp_path, partitions=4) as service:
         crew = service.worker(module=CREW, PB_WEB_PORT=str(port))
         await service.until(
             lambda: len(pids(crew)) == 2 and readiness(port)[0] == 200, "a crew", poll=False
@@ -98,7 +98,7 @@ async def test_members_end_with_their_crew(kafka: str, tmp_path: Path) -> None:
 async def test_a_crew_whose_members_cannot_begin_ends_and_says_why(
     kafka: str, tmp_path: Path
 ) -> None:
-    async with running_service(kafka, tmp_path) as service:
+    async with running_service(kafka, tmp_path, partitions=4) as service:
         crew = service.worker(module=CREW, PB_PARTITIONS="7", PB_WEB_PORT="0")
         await service.until(lambda: not crew.running, "the end of all", poll=False)
         assert crew.process.wait() == 1

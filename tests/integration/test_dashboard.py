@@ -57,6 +57,7 @@ from tests.integration.browsing import (
     load,
     violations,
 )
+from tests.integration.commands import new_service
 from tests.watching.dashboard.test_dashboard_folds import (
     NOW,
     Record,
@@ -115,9 +116,7 @@ def played() -> Scenario:
 
 @pytest.fixture(scope="module")
 def settings(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    name = f"dash-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
+    made = new_service(kafka, "dash")
     log = tmp_path_factory.mktemp("dash") / "worker.log"
     with running_worker(made, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         asyncio.run(Player(made, Traffic(played(), in_flight=20)).play())

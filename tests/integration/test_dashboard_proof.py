@@ -7,15 +7,13 @@ import json
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from aiokafka import AIOKafkaProducer
-from click.testing import CliRunner
 
-from commands.cli import main
 from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.integration.browsing import violations
+from tests.integration.commands import named_apart, run
 from tests.integration.test_dashboard import (  # noqa: F401 - fixtures
     CSS,
     browser,
@@ -57,10 +55,7 @@ def test_the_page_says_what_was_saved_and_its_file_is_repeated(
     browser: Chrome,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
-    name = f"proof-{uuid4().hex[:8]}"
-    settings = load_settings(
-        bootstrap=kafka, prefix=f"{name}.", app_id=name, dashboard_port=free_ports(1)[0]
-    )
+    settings = named_apart(kafka, "proof", dashboard_port=free_ports(1)[0])
     asyncio.run(write(settings, lived()))
     with served(settings) as address:
         until(lambda: reached(address + "readyz"), "the past to be read")
@@ -98,8 +93,6 @@ def test_the_page_says_what_was_saved_and_its_file_is_repeated(
         browser.get("about:blank")
     file = tmp_path / "proof.json"
     file.write_text(json.dumps(proof))
-    command = f"proof --router {ROUTER} --verify {file}".split()
-    environment = {"PB_BOOTSTRAP": kafka, "PB_PREFIX": settings.prefix, "PB_APP_ID": name}
-    done = CliRunner().invoke(main, command, env=environment)
+    done = run(settings, "proof", "--router", ROUTER, "--verify", str(file))
     assert done.exit_code == 0, done.output
     assert "The proof was repeated" in done.output

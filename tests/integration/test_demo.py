@@ -12,14 +12,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import psutil
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from commands.broker.wire import free_ports
 from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
@@ -28,7 +26,7 @@ from commands.demo.stage import running_worker
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
 from streams.log.service_topics import create_topics
-from streams.settings import load_settings
+from tests.integration.commands import named_apart
 
 ROOT = Path(__file__).parents[2]
 REQUESTS = 200
@@ -42,7 +40,7 @@ def demo(*options: str, kafka: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "KAFKA_BOOTSTRAP": kafka},
+        env={**os.environ, "KAFKA_BOOTSTRAP": kafka, "PB_BROKER": "env"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -162,10 +160,7 @@ def vectors(count: int, *, router_id: str) -> Scenario:
 async def test_a_player_plays_contexts_through_a_price_change_and_all_books_agree(
     kafka: str, tmp_path: Path
 ) -> None:
-    name = f"play-{uuid4().hex[:8]}"
-    settings = load_settings(
-        bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
-    )
+    settings = named_apart(kafka, "play")
     await create_topics(settings)
     scenario = SHOCKS["price-rise"](vectors(300, router_id="vectors"))
     with running_worker(
@@ -188,10 +183,7 @@ async def test_a_player_plays_contexts_through_a_price_change_and_all_books_agre
 
 
 async def test_a_player_counts_refused_requests_as_answered(kafka: str, tmp_path: Path) -> None:
-    name = f"play-{uuid4().hex[:8]}"
-    settings = load_settings(
-        bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
-    )
+    settings = named_apart(kafka, "play")
     await create_topics(settings)
     scenario = vectors(20, router_id="vectors")
     assert scenario.contexts is not None

@@ -7,18 +7,15 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.commands import PRICES, add_two, done, done_json, run
+from streams.settings import Settings
+from tests.integration.commands import PRICES, add_two, done, done_json, new_service, run
 
 EAGER = {
     "cleanup.policy": "compact",
@@ -33,9 +30,7 @@ PATIENCE = 90.0
 @pytest.fixture
 def eager(kafka: str) -> Settings:
     """Return the settings of a service whose `pb.routers` is compacted as soon as possible."""
-    name = f"force-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
+    made = new_service(kafka, "force")
 
     async def hasten() -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=kafka)

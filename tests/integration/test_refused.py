@@ -6,19 +6,16 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from uuid import uuid4
 
 import orjson
 import pytest
 import yaml
 from aiokafka import AIOKafkaProducer
 
-from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from ground.json_values import Document
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.commands import CONTEXT, PRICES, done, done_json, run, until
+from streams.settings import Settings
+from tests.integration.commands import CONTEXT, PRICES, done, done_json, new_service, run, until
 
 MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 0.4}
 NOWHERE = {**MODEL, "prior": {"ref": "nowhere", "sha256": "0" * 64}}
@@ -120,10 +117,7 @@ async def test_a_declaration_that_no_command_would_write_is_said_to_be_refused(
 @pytest.fixture
 def quiet(kafka: str) -> Settings:
     """Return the settings of a service with topics, whose worker does not run yet."""
-    name = f"quiet-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
-    return made
+    return new_service(kafka, "quiet")
 
 
 def test_what_is_declared_before_a_worker_runs_waits_and_is_taken_up_in_order(

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,12 +21,12 @@ from click.testing import CliRunner
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
 from schemas.routers import ModelDeclared, RouterDeclared
-from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.history.folders import export
 from studies.history.kafka_history import KafkaHistory
 from studies.history.records import partitions_of
 from studies.simulate.target import DeclarationRefused, Target
+from tests.integration.commands import new_service
 from tests.integration.replay_recording import declaration, start_worker
 
 REQUESTS = 600
@@ -50,9 +49,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
-    name = f"into-{uuid.uuid4().hex[:8]}"
-    settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name)
-    asyncio.run(create_topics(settings))
+    settings = new_service(kafka, "into")
     worker = start_worker(settings, tmp_path / "worker.log")
     try:
         yield settings

@@ -10,14 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
 from commands.reports import Booked, report
 from schemas.costs import CostReported
 from schemas.rewards import RewardObserved
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, run
+from streams.settings import Settings
+from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, new_service, run
 from tests.integration.test_in_force_compacted import compact, eager
 
 __all__ = ["eager"]
@@ -27,10 +25,7 @@ NONE = {"PB_ENCODER_BACKEND": "none"}
 @pytest.fixture
 def settings(kafka: str) -> Settings:
     """Return the settings of a service with topics of its own."""
-    name = f"order-{uuid4().hex[:8]}"
-    made = load_settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0])
-    asyncio.run(create_topics(made))
-    return made
+    return new_service(kafka, "order")
 
 
 def ask(settings: Settings, request_id: str) -> str:

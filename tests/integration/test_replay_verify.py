@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from studies.history.encoded import Contexts
 from studies.history.folders import export
@@ -20,6 +17,7 @@ from studies.history.records import History, JsonlHistory, refused_offsets
 from studies.history.rerun import Rerun
 from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
+from tests.integration.commands import new_service
 from tests.integration.replay_recording import record_history
 
 REQUESTS = 4000
@@ -27,9 +25,7 @@ REQUESTS = 4000
 
 @pytest.fixture(scope="module")
 def recorded(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    name = f"replay-{uuid.uuid4().hex[:8]}"
-    settings = Settings(bootstrap=kafka, prefix=f"{name}.", app_id=name, partitions=2)
-    asyncio.run(create_topics(settings))
+    settings = new_service(kafka, "replay")
     record_history(settings, tmp_path_factory.mktemp("recording"), requests=REQUESTS, in_flight=100)
     return settings
 

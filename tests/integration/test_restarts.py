@@ -26,7 +26,7 @@ HOME = "acme.chat"
 @pytest.fixture
 async def service(kafka: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     """Run one worker."""
-    async with running_service(kafka, tmp_path) as running:
+    async with running_service(kafka, tmp_path, partitions=4) as running:
         await running.ready(running.worker(instance="one"))
         yield running
 
@@ -143,7 +143,9 @@ async def test_killed_worker_loses_nothing_and_counts_nothing_twice(
 async def test_request_that_waits_for_its_router_outlives_its_worker(
     kafka: str, tmp_path: Path
 ) -> None:
-    async with running_service(kafka, tmp_path, PB_UNKNOWN_ROUTER_WAIT="60") as service:
+    async with running_service(
+        kafka, tmp_path, partitions=4, PB_UNKNOWN_ROUTER_WAIT="60"
+    ) as service:
         worker = await service.ready(service.worker(instance="one"))
         beside = service.beside(HOME)
         await service.send("routers", router(beside))

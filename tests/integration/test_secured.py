@@ -125,7 +125,7 @@ async def command(
     own = {
         "PB_PREFIX": service.settings.prefix,
         "PB_APP_ID": service.settings.app_id,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
     }
     environment = {**access(secured, user), **own, **more}
     stdin = json.dumps([0.5, 0.5, 0.5, 0.5, 1.0])

@@ -7,17 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from commands.broker.local import LocalKafka
-from commands.broker.wire import free_ports
 from commands.demo.stage import running_worker
-from streams.log.service_topics import create_topics
-from streams.settings import Settings, load_settings
-from tests.integration.commands import add_two, done, done_json, run
+from streams.settings import Settings
+from tests.integration.commands import add_two, done, done_json, new_service, run
 from tests.integration.test_snapshot import CONTEXTS, SAME
 
 TRAFFIC = 8
@@ -25,11 +22,7 @@ TRAFFIC = 8
 
 def service(bootstrap: str, log: Path) -> Iterator[Settings]:
     """Run a service without an encoder on a cluster."""
-    name = f"snapshot-{uuid4().hex[:8]}"
-    settings = load_settings(
-        bootstrap=bootstrap, prefix=f"{name}.", app_id=name, web_port=free_ports(1)[0]
-    )
-    asyncio.run(create_topics(settings))
+    settings = new_service(bootstrap, "snapshot")
     with running_worker(settings, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         yield settings
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.played import Played
+from router_state.asking.label_budget import LabelBudget
 from router_state.cache_price import CachePrice
 from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
@@ -51,6 +52,8 @@ def declaration(
     error_reward: float | None = None,
     incumbent: Incumbent | None = None,
     family: FamilyDeclared | None = None,
+    others: Mapping[str, Any] | None = None,
+    labels: LabelBudget | None = None,
     **knobs: Any,
 ) -> RouterConfig:
     """Return a router of these models without priors."""
@@ -62,6 +65,8 @@ def declaration(
         "latency": latency,
         "incumbent": incumbent,
         "family": family,
+        **(others or {}),
+        "labels": labels,
     }
     return RouterConfig(
         models=models,

@@ -94,6 +94,10 @@ OFFERS: dict[str, Document] = {
     "middle": {"offers": {"tools": True, "json_output": True, "regions": ["eu"]}},
     "large": {"offers": {"vision": True, "tools": True, "retention_days": 0}},
 }
+LONG = [
+    {"input_tokens": 800, "input_price_per_m": 4.0, "output_price_per_m": 12.0},
+    {"input_tokens": 4000, "input_price_per_m": 5.0, "output_price_per_m": 12.0},
+]
 MONTH = {"usd": 3.0, "per": "month", "timezone": "Europe/Berlin", "carry": "all"}
 DAY = {"usd": 0.25, "per": "day"}
 HOUR = {"usd": 0.02, "per": "hour", "carry": 0.01}
@@ -111,10 +115,12 @@ class World:
     gap: float = 3.0
     tokens: bool = False
     sessions: bool = False
+    people: int = 8
     runs: bool = False
     attempts: bool = False
     needs: bool = False
     failures: bool = False
+    endings: bool = False
     times: bool = False
     drift: bool = False
     pool: bool = False
@@ -270,6 +276,22 @@ WORLDS: dict[str, World] = {
         gap=1.0,
         changes=(_with(margin=0.9), _budget(BUDGET)),
     ),
+    "ramp-sessions": World(
+        30,
+        d=4,
+        declared={
+            "incumbent": "small",
+            "ramp": [0.4, 0.8],
+            "margin": 0.6,
+            "holdout": 0.1,
+            "by": "session",
+        },
+        sessions=True,
+        people=400,
+        requests=900,
+        gap=1.0,
+        changes=(_with(by="request"), _with(by="session")),
+    ),
     "paper-share": World(
         26, d=4, declared=PAPER | {"incumbent": "large", "share": 0.5}, changes=(_budget(None),)
     ),
@@ -330,6 +352,67 @@ WORLDS: dict[str, World] = {
     ),
     "family-narrow": World(
         26, d=4, declared={"family": "acme"}, family=True, changes=(_free, _with(family=None))
+    ),
+    "endings": World(
+        29,
+        d=4,
+        declared=BUDGETED,
+        models={
+            "small": {"retires_at": "2025-10-20", "answers_as": ["tiny*"]},
+            "middle": {"variant_of": "large", "params": {"effort": "low", "tags": [1, 2.5, None]}},
+            "large": {"price_above": LONG, **CACHED, "cached_input_price_per_m": 0.2},
+            "huge": {"retires_at": "2025-12-01", "params": {"tier": "flex"}},
+        },
+        tokens=True,
+        sessions=True,
+        failures=True,
+        endings=True,
+        requests=600,
+        gap=1500.0,
+        changes=(_cheaper, _back),
+    ),
+    "labels": World(
+        29,
+        d=4,
+        declared=BUDGETED
+        | {
+            "sources": {"gold": "human", "judges": ["judge", "judge-v2"]},
+            "labels": {"want": 40, "per": "hour"},
+            "incumbent": "middle",
+            "share": 0.7,
+        },
+        judges=True,
+        failures=True,
+        requests=450,
+        gap=20.0,
+        changes=(_cheaper, _back, _with(labels={"want": 5, "per": "day"}), _with(labels=None)),
+    ),
+    "calibrated": World(
+        25,
+        d=4,
+        declared=BUDGETED
+        | {
+            "sources": {
+                "gold": "human",
+                "judges": ["judge-v2", "judge"],
+                "calibrate": {"judge-v2": "on", "judge": "offset"},
+            }
+        },
+        judges=True,
+        failures=True,
+        drift=True,
+        requests=450,
+        changes=(
+            _cheaper,
+            _with(sources={"gold": "human", "judges": ["judge-v2", "judge"]}),
+            _with(
+                sources={
+                    "gold": "human",
+                    "judges": ["judge-v2"],
+                    "calibrate": {"judge-v2": "on"},
+                }
+            ),
+        ),
     ),
     "seconds": World(
         21, d=4, declared=BUDGETED | {"usd_per_second": 0.002}, times=True, tokens=True
@@ -501,7 +584,7 @@ class Played:
             )
         tokens = int(200 * self.random.lognormvariate(1.0, 1.0)) if world.tokens else None
         if world.sessions and draw() < 0.8:
-            session = f"s{self.random.randrange(8)}"
+            session = f"s{self.random.randrange(world.people)}"
             tokens = None if tokens is None else 300 + self.asked * 5
         self.asked += 1
         return Asked(
@@ -541,6 +624,11 @@ class Played:
             said["first_token"] = 0.3 * said["latency"]
         if world.sessions and draw() < 0.6:
             said["cached"] = int(tokens * draw())
+        if world.endings and draw() < 0.3:
+            said["answered_by"] = self.random.choice([model, f"{model}-2026-01-01", "tiny-2", "x"])
+        if world.endings and draw() < 0.005:
+            later(Charged(request_id, 0.0, status="gone", **said))
+            return
         failing = ("small", "middle", "large")[self.asked // 200 % 3]
         down = world.failures and model == failing and self.asked % 200 < 60
         if world.failures and draw() < (0.9 if down else 0.04):

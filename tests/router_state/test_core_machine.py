@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from router_state import errors
+from router_state.asking.label_budget import LabelBudget
 from router_state.cache_price import CachePrice
 from router_state.changes import Changes, Outcome
-from router_state.config import Price
+from router_state.config import Price, Tier
+from router_state.endings.ending import Ending
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
 from router_state.families.family_member import Family, FamilyDeclared
@@ -30,6 +32,7 @@ from router_state.needs.offers import Offers, lacking
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RULED_OUT
 from router_state.state import invariants, portable, record_bytes, state_pieces
+from router_state.variants.variants import Variant
 from tests.router_state.core_reference import (
     CHEAP,
     DEAR,
@@ -74,8 +77,19 @@ KEEPS: tuple[dict[str, Any] | None, ...] = (
     {"observes": True, "holdout": 0.1},
     {"share": 0.5},
     {"ramp": (0.3, 0.6), "margin": 0.1},
+    {"ramp": (0.3, 0.6), "margin": 0.9, "by_session": True},
     {"share": 0.9, "holdout": 0.3, "by_session": True},
 )
+OTHERS: dict[str, Any] = {
+    "price_above": 1000,
+    "variants": {NAMES[0]: Variant("base", {"effort": "high"}), NAMES[1]: Variant("base")},
+    "endings": {
+        NAMES[0]: Ending(retires_at=700_000.0, answers_as=("x*",), variant_of="base"),
+        NAMES[1]: Ending(retires_at=30.0),
+    },
+}
+ABOVE = (Tier(1000, 3.0, 9.0), Tier(5000, 4.0, 4.0))
+LABELS = (None, None, LabelBudget(2, "hour", "r", "human"))
 STATUSES = (None, None, None, "ok", "error", "error", "timeout", "rate_limited", "cancelled")
 KINDS = ("drawn", "constant contexts", "bills of nothing", "rewards of nothing", "equal rewards")
 
@@ -100,6 +114,8 @@ class Books(RuleBasedStateMachine):
         latency=st.sampled_from(GOALS),
         keeps=st.sampled_from(KEEPS),
         family=st.sampled_from([None, FamilyDeclared("kin")]),
+        others=st.booleans(),
+        labels=st.sampled_from(LABELS),
     )
     def start(
         self,
@@ -112,9 +128,14 @@ class Books(RuleBasedStateMachine):
         latency: LatencyGoal | None,
         keeps: dict[str, Any] | None,
         family: FamilyDeclared | None,
+        others: bool,
+        labels: LabelBudget | None,
     ) -> None:
         self.offers, self.caches, self.latency = offers, caches, latency
-        self.keeps, self.family, self.told = keeps, family, 0
+        # What is recomputed of `paper` knows nothing of these.
+        self.keeps, self.others = keeps, others and self.profile == "live"
+        self.labels = labels
+        self.family, self.told = family, 0
         self.now = 0.0
         self.session: str | None = None
         self.budget: float | None = None
@@ -137,8 +158,14 @@ class Books(RuleBasedStateMachine):
         latency = self.latency if self.profile == "live" else None
         if latency is not None and latency.usd_per_second is not None and budget is None:
             latency = None  # refused
+        if self.others:
+            portfolio = {
+                name: Price(one.input_price_per_m, one.output_price_per_m, ABOVE)
+                for name, one in portfolio.items()
+            }
         return declaration(
             portfolio,
+            others=OTHERS if self.others else None,
             budget=budget,
             profile=self.profile,
             pulls=self.pulls,
@@ -147,6 +174,7 @@ class Books(RuleBasedStateMachine):
             latency=latency,
             incumbent=self._incumbent(portfolio),
             family=self.family if self.profile == "live" else None,
+            labels=self.labels,
             **self.knobs,
         )
 
@@ -295,6 +323,8 @@ class Books(RuleBasedStateMachine):
         retry_after=st.none() | st.floats(0.0, 1e4),
         cached=st.none() | st.integers(0, 10**9),
         latency=st.none() | st.sampled_from([0.0, 0.1, 1.0, 3.0, 86_400.0]),
+        answered=st.sampled_from([None, None, NAMES[0], "base-2026-01-01", "xy", "another"]),
+        gone=st.sampled_from([False] * 9 + [True]),
     )
     def bill(
         self,
@@ -305,7 +335,12 @@ class Books(RuleBasedStateMachine):
         retry_after: float | None,
         cached: int | None,
         latency: float | None,
+        answered: str | None,
+        gone: bool,
     ) -> None:
+        if self.profile == "paper":
+            answered, gone = None, False
+        status = "gone" if gone else status
         request_id = self.request_at(place)
         cost = 0.0 if self.kind == "bills of nothing" else cost
         request = self.requests.get(request_id)
@@ -323,6 +358,7 @@ class Books(RuleBasedStateMachine):
             cached=cached,
             latency=latency,
             first_token=latency,
+            answered_by=answered,
         )
         outcome = self.apply(charged).outcome
         if known:

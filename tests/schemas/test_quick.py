@@ -60,6 +60,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "session_id": TEXTS,
     "session_budget_usd": NUMBERS,
     "model": TEXTS,
+    "answered_by": TEXTS,
     "cost_usd": NUMBERS,
     "input_tokens": NUMBERS,
     "output_tokens": NUMBERS,
@@ -71,8 +72,19 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
     "first_token_ms": NUMBERS,
     "attempt": st.integers(0, 3) | NUMBERS,
     "verifier": TEXTS,
+    "cant_tell": st.booleans(),
     "verdict": st.floats(0, 1) | NUMBERS,
     "verifiers": st.lists(TEXTS, max_size=3),
+    "follows": TEXTS,
+    "verdicts": st.dictionaries(TEXTS, st.floats(0, 1) | NUMBERS, max_size=9),
+    "signals": st.fixed_dictionaries(
+        {},
+        optional={
+            "tests_passed": st.floats(0, 1),
+            "repeats": NUMBERS,
+            "severity": NUMBERS,
+        },
+    ),
     "needs": st.fixed_dictionaries(
         {},
         optional={

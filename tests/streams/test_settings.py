@@ -168,3 +168,9 @@ def test_tls_needs_a_context_of_its_own() -> None:
     assert settings.kafka_auth()["ssl_context"].check_hostname
     credentials: Any = faust_options(settings)["broker_credentials"]
     assert credentials is not None and credentials.context is not None
+
+
+def test_a_persons_source_has_the_rank_of_the_source_that_it_begins_with() -> None:
+    settings = load_settings(source_ranks=("human", "judge:v2", "judge"))
+    names = ("human", "human:anna", "judge:v2", "judge", "judge:v1", "other:anna", ":")
+    assert [settings.source_rank(name) for name in names] == [3, 3, 2, 1, 1, 0, 0]

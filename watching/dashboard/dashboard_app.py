@@ -27,6 +27,7 @@ from watching.dashboard.compared import MOST, Compared
 from watching.dashboard.decisions import Decisions, Wanted
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
+from watching.dashboard.inbox import Inbox, Labels
 from watching.dashboard.pools_view import Pools
 from watching.dashboard.stream import MOST_STREAMS, Single, Table, View, updates
 from watching.dashboard.studies import Studies
@@ -55,6 +56,7 @@ class Dashboard:
         self.decisions = Decisions(settings)
         self.studies = Studies(settings)
         self.changing = Changing(settings)
+        self.labels = Labels(settings, self.fleet)
         self.assets = Assets()
         self.closing = asyncio.Event()
         self.streams = 0
@@ -95,6 +97,7 @@ def build_dashboard(settings: Settings, sessions: Sessions) -> FastAPI:
     _add_decisions(app, board)
     _add_studies(app, board)
     _add_changes(app, board)
+    _add_inbox(app, board)
     return app
 
 
@@ -141,6 +144,7 @@ def _add_sessions(app: FastAPI, board: Dashboard) -> None:
                 "name": visitor and visitor.key.name,
                 "admin": visitor is not None and visitor.admin,
                 "takes_changes": board.sessions.takes_changes,
+                "takes_labels": board.sessions.takes_labels,
             }
         )
 
@@ -284,6 +288,22 @@ def _add_changes(app: FastAPI, board: Dashboard) -> None:
         visitor = board.sessions.operator(request, router_id)
         asked, name = await body_of(request), visitor.key.name
         return answer(await board.changing.put_in_force(router_id, asked, operator=name))
+
+
+def _add_inbox(app: FastAPI, board: Dashboard) -> None:
+    @app.get("/api/inbox")
+    async def inbox(request: Request, router: RouterId | None = None) -> Response:
+        """Follow what people are asked to label, of one router or of all."""
+        key, takes = board.sessions.reader(request, router).key, board.sessions.takes_labels
+        remembered = board.settings.context_ttl
+        view = Inbox(board.fleet, key, router, takes=takes, remembered=remembered)
+        return _streamed(board, view)
+
+    @app.post("/api/routers/{router_id}/labels")
+    async def label(request: Request, router_id: RouterId) -> Response:
+        """Write what a person says of an answer."""
+        visitor = board.sessions.labeller(request, router_id)
+        return answer(await board.labels.give(router_id, visitor.key, await body_of(request)))
 
 
 def _streamed(board: Dashboard, view: View) -> Response:

@@ -15,7 +15,7 @@ from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
 from schemas.pools import PoolDeclared, decode_pool
-from schemas.rewards import RewardObserved
+from schemas.rewards import WHOLE, RewardObserved
 from schemas.routes import RouteDecided
 from watching.dashboard.router_view import RouterView
 from watching.joined import Joined, Request
@@ -64,10 +64,14 @@ class Asked:
 
 
 class Fleet:
-    """The routers.
+    """All routers and pools of a service, as the dashboard shows them.
 
     Args:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
+
+    Attributes:
+        version, inbox_version: numbers that grow with each event, and with each that changes which
+            requests people are asked to label.
     """
 
     def __init__(self, rank: Callable[[str], int]) -> None:
@@ -75,6 +79,7 @@ class Fleet:
         self.pools: dict[str, PoolDeclared] = {}
         self.version = 0
         self.events = 0
+        self.inbox_version = 0
         self.unreadable = 0
         self._rank = rank
         self._joined: Joined[tuple[Take, Event, float]] = Joined()
@@ -217,22 +222,34 @@ class Fleet:
         if not self._joined.add(event):
             return
         router.take_decision(event, at=at)
+        self.inbox_version += router.wanted.add(event)
         for take, early, then in self._joined.waited(router.router_id, event.request_id):
             take(router, early, then, now)
 
     def _label(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
-        if event.source is None:  # a verdict is no label
+        if event.source is None:
+            self._verdict(router, event, at, now)
             return
         if event.request_id is None:
-            rank = self._rank(event.source) - BELOW_OWN
+            source, rank = WHOLE + event.source, self._rank(event.source) - BELOW_OWN
             for one in self._joined.session(router.router_id, event.session_id or ""):
-                router.take_label(event, one, rank=rank, at=at)
+                router.take_label(event, one, source=source, rank=rank, at=at)
             return
+        self.inbox_version += router.wanted.take(event)
         request = self._joined.get(router.router_id, event.request_id)
         if request is None:
             self._joined.wait(router.router_id, event.request_id, (self._label, event, at))
         else:
-            router.take_label(event, request, rank=self._rank(event.source), at=at)
+            rank = self._rank(event.source)
+            router.take_label(event, request, source=event.source, rank=rank, at=at)
+
+    def _verdict(self, router: RouterView, event: RewardObserved, at: float, now: float) -> None:
+        request_id = event.request_id or ""  # a verdict is of a request
+        request = self._joined.get(router.router_id, request_id)
+        if request is None:
+            self._joined.wait(router.router_id, request_id, (self._verdict, event, at))
+        else:
+            router.take_verdict(event, request)
 
     def _bill(self, router: RouterView, event: CostReported, at: float, now: float) -> None:
         request = self._joined.get(router.router_id, event.request_id)

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from doors.console.wanted_labels import Labelling, WantedLabels
 from drawing.alert_words import sentence
 from drawing.declaration_changes import News, Portfolio
 from drawing.pareto import Pareto
 from ground.json_values import Document
 from router_state.cache_price import usd_of
 from router_state.config import Price
+from router_state.sources.kept_labels import KeptLabel
 from schemas import (
     AlertRaised,
     CostReported,
@@ -27,6 +29,7 @@ from schemas import (
 )
 from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared_changes import Declarations
+from watching.dashboard.labels_in_force import sources_of, take_label
 from watching.joined import Request
 from watching.tally import Tally, budget_of, paid_per_budget
 
@@ -63,6 +66,7 @@ class RouterView:
         tally: decisions with their bills and labels, one of each per request.
         suspects, down: models under suspicion, and models that do not answer, with the reason and
             the time of begin.
+        wanted: requests that people are asked to label.
     """
 
     router_id: str
@@ -78,6 +82,7 @@ class RouterView:
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
     bins: Bins = field(default_factory=Bins)
     declarations: Declarations = field(default_factory=Declarations)
+    wanted: WantedLabels = field(default_factory=WantedLabels)
     _places: list[str] = field(default_factory=list)
     _samples: tuple[tuple[float, int], ...] = ()
 
@@ -93,6 +98,12 @@ class RouterView:
             "reason": refusal.reason,
             "message": refusal.message,
         }
+
+    @property
+    def labelling(self) -> Labelling:
+        """The part of its declaration that says how people label."""
+        declared = self.declared
+        return Labelling() if declared is None else Labelling.of(declared)
 
     @property
     def declared(self) -> Portfolio | None:
@@ -131,6 +142,7 @@ class RouterView:
     def begin_anew(self) -> None:
         """Forget the decisions of an earlier, removed router of this name."""
         self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
+        self.wanted = WantedLabels()
 
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
         """Apply a request's first decision."""
@@ -142,18 +154,26 @@ class RouterView:
         self.bins.count(at, self._places.index(decision.model))
         self.version += 1
 
-    def take_label(self, event: RewardObserved, request: Request, *, rank: int, at: float) -> None:
-        """Apply a label; one of lower rank or revision than the label before changes nothing."""
-        if event.reward is None:  # a verdict is no label
+    def take_label(
+        self, event: RewardObserved, request: Request, *, source: str, rank: int, at: float
+    ) -> None:
+        """Apply a label as the core does: by its source where sources are declared, else by its
+        rank. One that says nothing new changes nothing.
+
+        Args:
+            source, rank: of the label; other ones than the event's where it is of a session.
+        """
+        called = self._rewarded(event, request)
+        if called is None:
             return
-        known = (rank, event.revision)
-        # A label of a fallback tells nothing about the decided model.
-        if event.model not in (None, request.model) or known <= request.label_rank:
+        before, said = request.label, KeptLabel(event.reward, rank, event.revision)
+        declared = sources_of(self.declared and self.declared.sources)
+        news, reward = take_label(request, source, said, declared)
+        if not news or reward == before:
             return
-        before, request.label_rank = request.label, known
-        self.tally.label(request, event.reward)
-        self.bins.add(at, "reward", (event.reward or 0.0) - (before or 0.0))
-        if (event.reward is None) != (before is None):
+        self.tally.label(request, reward, called=called)
+        self.bins.add(at, "reward", (reward or 0.0) - (before or 0.0))
+        if (reward is None) != (before is None):
             self.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
         self.version += 1
 
@@ -161,6 +181,9 @@ class RouterView:
         """Apply a bill. Its dollars count here only for the model; the published state has the
         router's.
         """
+        if request.plan is not None:
+            self._take_call(event, request)
+            return
         called = self.tally.models.get(event.model or request.model)
         if called is not None and event.revision > request.bill_revision:
             called.called += 1
@@ -176,6 +199,49 @@ class RouterView:
         self.tally.bill(request, cost_usd)
         request.bill_revision = event.revision
         self.version += 1
+
+    def take_verdict(self, event: RewardObserved, request: Request) -> None:
+        """Apply a verifier's verdict on a call of the request's plan."""
+        plan = request.plan
+        if plan is None:
+            return
+        before = plan.went_on
+        if plan.judge(event):
+            self.tally.plans.move(plan, before)
+            if plan.bills:
+                self.tally.charge(request)
+            self.version += 1
+
+    def _take_call(self, event: CostReported, request: Request) -> None:
+        """Apply the bill of one call of the request's plan."""
+        plan, number = request.plan, event.attempt or 0
+        if plan is None or number not in plan:
+            return
+        model = plan.steps[number].model
+        cost_usd = self._dollars(event, model)
+        if event.model not in (None, model) or cost_usd is None:
+            return
+        earlier, went = plan.bills.get(number), plan.went_on
+        if plan.bill(event, cost_usd):
+            self.tally.plans.move(plan, went)
+            called = self.tally.model(model)
+            called.called += 1
+            called.answered += event.status in (None, "ok")
+            before = None if earlier is None else earlier[1]
+            self.tally.bill_call(request, number, cost_usd, before=before)
+            self.version += 1
+
+    def _rewarded(self, event: RewardObserved, request: Request) -> str | None:
+        """Return the model that a reward is of; None: one that was not decided.
+
+        A label of a fallback tells nothing about the decided model.
+        """
+        if request.plan is None:
+            return request.model if event.model in (None, request.model) else None
+        plan = request.plan
+        if plan.labelled is None:
+            plan.labelled = plan.rewarded(event)
+        return None if plan.labelled is None else plan.steps[plan.labelled].model
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
         """Apply an alert. A model is suspected from a drift to its recovery, and down until it
@@ -225,16 +291,18 @@ class RouterView:
             # dollars are not known without prices.
             told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
             return event.cost_usd if told else None
-        prices = self.declared.prices.get(model) if self.declared else None
-        if prices is None or event.input_tokens is None or event.output_tokens is None:
+        declared = self.declared
+        prices = None if declared is None else declared.prices.get(model)
+        if declared is None or prices is None or event.tokens is None:
             return None
+        into, out = event.tokens
         # Tokens written to a cache count as normal input, as a decision does not tell them.
         return usd_of(
-            Price(*prices),
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
+            declared.long_inputs.get(model, Price(*prices)),
+            input_tokens=into,
+            output_tokens=out,
             cached=event.cached_input_tokens,
-            cache=self.declared.caches.get(model) if self.declared else None,
+            cache=declared.caches.get(model),
         )
 
     @property

@@ -28,9 +28,14 @@ class DashboardServer(Server):
         super().handle_exit(sig, frame)
 
 
-def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | None]:
+def sessions_of(
+    settings: Settings, *, admin: bool, labels: bool = False
+) -> tuple[Sessions, str | None]:
     """Return the sessions, and a new operator's key if `admin` is set on loopback without a list of
     operators.
+
+    Args:
+        labels: whether whoever may read a router may label its answers.
 
     Raises:
         BadSettings: a list cannot be read, or is missing although other machines can call.
@@ -44,10 +49,10 @@ def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | Non
             "names the list"
         )
     if not admin:
-        return Sessions(keys, None), None
+        return Sessions(keys, None, takes_labels=labels), None
     admins = _keys(settings, "dashboard_admin_keys")
     if admins is not None:
-        return Sessions(keys, admins), None
+        return Sessions(keys, admins, takes_labels=labels), None
     if not local:
         raise BadSettings(
             "--admin where others can call needs a list of operators' keys: "
@@ -55,7 +60,7 @@ def sessions_of(settings: Settings, *, admin: bool) -> tuple[Sessions, str | Non
         )
     # A key for this run, so that on your own machine no list is needed.
     key, line = new_key("operator", routers="*")
-    return Sessions(keys, Keys.parse(line)), key
+    return Sessions(keys, Keys.parse(line), takes_labels=labels), key
 
 
 def _keys(settings: Settings, name: str) -> Keys | None:

@@ -11,11 +11,13 @@ from typing import Protocol
 import orjson
 
 from drawing.budget_lines import standing_lines
+from drawing.source_lines import asked_lines, source_lines
 from ground.json_values import Document
 from schemas import LambdaUpdated
 from watching.dashboard.bins import Bins
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.router_view import RouterView
+from watching.dashboard.verifiers_view import verifiers_of
 
 EVERY = 0.25
 """Seconds between two updates of a page."""
@@ -140,15 +142,34 @@ def details(router: RouterView) -> Document:
         "models": models,
         "picture": drawn(router),
         "news": [one._asdict() for one in router.news],
-        "state": state and state.model_dump(mode="json", exclude={"applied", "unbooked"}),
+        "state": state
+        and state.model_dump(mode="json", exclude={"applied", "unbooked", "verifiers"}),
+        "verifiers": verifiers_of(router),
         # Budgets of a period have a picture.
         "standings": [] if state is None else standing_lines(_without_periods(state)),
+        "labelling": _labelling(router),
         "declared_budget_usd": router.declared and router.declared.budget_usd,
         "cost_usd": router.cost_usd,
         "labels": router.tally.labels.n,
         "settled": state and state.settled,
         "rewarded": state and state.rewards_applied,
         "refused": router.refused,
+    }
+
+
+def _labelling(router: RouterView) -> Document:
+    """Return the sentences about a router's labels, and what is known of each judge."""
+    state = router.state
+    asked = () if state is None or state.labels is None else asked_lines(state.labels)
+    sources = () if state is None else state.sources or ()
+    return {
+        "asks": bool(asked),
+        "lines": [*asked, *source_lines(tuple(sources))],
+        "judges": [
+            one.model_dump(mode="json", include={"source", "models"})
+            for one in sources
+            if not one.gold
+        ],
     }
 
 

@@ -38,6 +38,7 @@ class Sessions:
     Args:
         keys: who may read; None: everybody on this machine.
         admins: who may change routers; None: nobody.
+        takes_labels: whether whoever may read a router may label its answers.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Sessions:
         keys: Keys | None,
         admins: Keys | None,
         *,
+        takes_labels: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.takes_labels = takes_labels
         self._keys = keys
         self._admins = admins
         self._clock = clock
@@ -95,6 +98,14 @@ class Sessions:
             raise Problem("unauthorized", headers={"WWW-Authenticate": "Bearer"})
         if router_id is not None and not visitor.key.allows(router_id):
             raise Problem("forbidden")
+        return visitor
+
+    def labeller(self, request: Request, router_id: str) -> Visitor:
+        """Return the visitor, who may label the router's answers. Raises Problem."""
+        visitor = self.reader(request, router_id)
+        if not self.takes_labels:
+            raise Problem("forbidden", "labels need a dashboard that was started with --labels")
+        from_page(request)
         return visitor
 
     def operator(self, request: Request, router_id: str) -> Visitor:

@@ -12,8 +12,10 @@ from paretobandit_client.client_errors import (
     Unreachable,
 )
 from paretobandit_client.decision import Decision
-from paretobandit_client.sent_events import Candidate, Needs, Refusal, Route
+from paretobandit_client.ready_verifiers import is_json, json_schema, matches, non_empty
+from paretobandit_client.sent_events import Candidate, Needs, Refusal, Route, Signals
 from paretobandit_client.sync import SyncAttempt, SyncDecision, SyncRouter
+from paretobandit_client.verifying import Verifier
 
 __all__ = [
     "Attempt",
@@ -27,9 +29,15 @@ __all__ = [
     "Route",
     "Router",
     "RouterError",
+    "Signals",
     "SyncAttempt",
     "SyncDecision",
     "SyncRouter",
     "Undelivered",
     "Unreachable",
+    "Verifier",
+    "is_json",
+    "json_schema",
+    "matches",
+    "non_empty",
 ]

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from paretobandit_client import checks
 from paretobandit_client.attempt import Attempt, attempts_of
-from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.client_errors import (
     NoDecision,
     Refused,
-    RouterError,
     Undelivered,
     Unreachable,
 )
 from paretobandit_client.decision import Decision
 from paretobandit_client.fallbacks import Fallbacks
-from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Refusal, Reward, Route, Verdict
+from paretobandit_client.link import link_of
+from paretobandit_client.router_reports import Fields, RouterReports
+from paretobandit_client.sent_events import Ask, Needs, Refusal, Signals
+from paretobandit_client.verifying import Verifier, Verify, verifiers_of
 
 log = logging.getLogger(__name__)
-Fields = Mapping[str, Any]
-"""Fields of a request, a bill or a reward, by their names; each is checked before it is sent."""
-
-
-class Link(Protocol):
-    """A connection to the service."""
-
-    async def start(self, *, seconds: float) -> None: ...
-
-    async def stop(self, *, seconds: float) -> int: ...
-
-    async def ask(self, event: Ask, *, seconds: float | None) -> Route: ...
-
-    def deliver(self, event: Event) -> asyncio.Task[None]: ...
-
-    def is_outage(self, event: Ask) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +37,7 @@ class Counts:
     refused: int = 0
 
 
-class Router:
+class Router(RouterReports):
     """Ask one router of the service for models, and report costs and rewards. Safe to share between
     tasks of one event loop.
 
@@ -107,22 +89,14 @@ class Router:
         self._fallbacks = Fallbacks()
         self._connect_timeout = connect_timeout
         self._closing = close_timeout
-        if url is not None:
-            _only_one_way(bootstrap=bootstrap, prefix=prefix, kafka=kafka, on_refused=on_refused)
-            self._link: Link = _http_link(
-                url, key=key, router_id=router_id, delivery_timeout=delivery_timeout
-            )
-            return
-        if key is not None:
-            raise ValueError("a key is for a gateway: give its url, too")
-        from paretobandit_client.kafka import KafkaLink  # who goes over HTTP needs none of it
-
-        self._link = KafkaLink(
-            bootstrap or os.environ.get("PB_BOOTSTRAP") or "127.0.0.1:9092",
-            prefix=os.environ.get("PB_PREFIX", "pb.") if prefix is None else prefix,
-            router_ids=[router_id],
+        self._link = link_of(
+            router_id,
+            bootstrap=bootstrap,
+            url=url,
+            key=key,
+            prefix=prefix,
             delivery_timeout=delivery_timeout,
-            on_refused=on_refused or _log_refusal,
+            on_refused=on_refused,
             kafka=kafka,
         )
 
@@ -162,6 +136,9 @@ class Router:
         input_tokens: int | None = None,
         needs: Needs | Fields | None = None,
         verifiers: Iterable[str] | None = None,
+        follows: str | None = None,
+        verdicts: Fields | None = None,
+        signals: Signals | Fields | None = None,
         metadata: Fields | None = None,
         fallback: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - not how long to try, but when to fall back
@@ -177,8 +154,12 @@ class Router:
             input_tokens: how many the call will send, system prompt and history included; then only
                 the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
-            verifiers: those of the router that can look at this answer; None: all, empty:
-                none.
+            verifiers: those of the router that can look at this answer; None: all, empty: none. A
+                decision may then have a plan, which `attempts` follows; empty asks for one model.
+            follows: id of the request that this one tries again: models that have answered it are
+                ruled out while there are others.
+            verdicts, signals: what was seen of that one's answer: verdicts by verifier, and see
+                `Signals`.
             fallback, timeout: replace the router's for this request.
 
         Raises:
@@ -201,6 +182,9 @@ class Router:
                 session_budget_usd=session_budget_usd,
                 needs=needs,  # type: ignore[arg-type]
                 verifiers=verifiers,  # type: ignore[arg-type]
+                follows=follows,
+                verdicts=verdicts,  # type: ignore[arg-type]
+                signals=signals,  # type: ignore[arg-type]
             )
         )
         allowed = event.allowed_models
@@ -225,19 +209,30 @@ class Router:
         self.counts.decided += 1
         return Decision(route.request_id, route.model, False, route, self)
 
-    async def attempts(self, prompt: str | None = None, **options: Any) -> AsyncIterator[Attempt]:
+    async def attempts(
+        self,
+        prompt: str | None = None,
+        *,
+        verifiers: Mapping[str, Verify | Verifier] | Iterable[str] | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Attempt]:
         """Yield the calls to make for a prompt, the next one only if the answer before does not
-        pass; arguments and errors are those of `route`.
+        pass; other arguments and errors are those of `route`.
+
+        Args:
+            verifiers: callables by the names of verifiers, for `Attempt.check`; see `Verifier`.
+                Names alone: the application looks at answers itself, and reports with
+                `Attempt.verdict`.
 
         Example:
-            async for attempt in router.attempts("Write a test."):
+            async for attempt in router.attempts("Give me JSON.", verifiers={"json": is_json}):
                 answer = await call(attempt.model)
                 await attempt.cost(input_tokens=12, output_tokens=310)
-                if attempt.verify:
-                    await attempt.verdict(attempt.verify, await passes(answer))
+                await attempt.check(answer)
         """
-        decision = await self.route(prompt, **options)
-        async for attempt in attempts_of(decision, self):
+        given = verifiers_of(verifiers) if isinstance(verifiers, Mapping) else {}
+        decision = await self.route(prompt, verifiers=verifiers, **options)
+        async for attempt in attempts_of(decision, self, given):
             yield attempt
 
     async def route_many(
@@ -256,158 +251,3 @@ class Router:
             if isinstance(answer, BaseException) and not isinstance(answer, Refused):
                 raise answer
         return answers  # type: ignore[return-value]
-
-    async def cost(
-        self,
-        request_id: str,
-        *,
-        cost_usd: float | None = None,
-        input_tokens: int | None = None,
-        output_tokens: int | None = None,
-        model: str | None = None,
-        revision: int = 0,
-        status: str | None = None,
-        retry_after_seconds: float | None = None,
-        latency_ms: float | None = None,
-        first_token_ms: float | None = None,
-        cached_input_tokens: int | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
-        was called; to be named where it is not the decided one. `attempt`: which call of its plan.
-        """
-        if status in UNANSWERED and cost_usd is None and None in (input_tokens, output_tokens):
-            cost_usd = 0.0
-        await self._send(
-            Cost(
-                router_id=self.router_id,
-                request_id=request_id,
-                cost_usd=cost_usd,
-                input_tokens=input_tokens,
-                output_tokens=output_tokens,
-                model=model,
-                revision=revision,
-                status=status,
-                retry_after_seconds=retry_after_seconds,
-                latency_ms=latency_ms,
-                first_token_ms=first_token_ms,
-                cached_input_tokens=cached_input_tokens,
-                attempt=attempt,
-            )
-        )
-
-    async def verdict(
-        self,
-        request_id: str,
-        verifier: str,
-        value: float,
-        *,
-        attempt: int | None = None,
-        revision: int = 0,
-    ) -> None:
-        """Report what a verifier says of the answer of one call, in [0, 1], from any process; see
-        `Attempt.verdict`. It is no reward."""
-        await self._send(
-            Verdict(
-                router_id=self.router_id,
-                request_id=request_id,
-                verifier=verifier,
-                verdict=value,
-                attempt=attempt,
-                revision=revision,
-            )
-        )
-
-    async def reward(
-        self,
-        request_id: str | None = None,
-        value: float = math.nan,
-        *,
-        source: str,
-        session_id: str | None = None,
-        model: str | None = None,
-        revision: int = 0,
-        observed_at: datetime | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        """Report how good a request's answer was, or a whole session, in [0, 1], from any process,
-        days later; returns when Kafka has it.
-
-        Args:
-            request_id: the judged answer's; None: `session_id` was judged, and each of its requests
-                gets the reward that has none of its own.
-            source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
-                revise lower ones.
-            model: the model that was called; to be named where it is not the decided one and the
-                bill may come later.
-            revision: a higher one of the same source replaces the reward.
-            observed_at: when it was judged, with a time zone.
-            attempt: which call of its plan gave the answer; None: the last one.
-
-        Raises:
-            ValueError: out of range, or neither a request nor a session.
-            Undelivered: Kafka did not take it in time; report it again.
-        """
-        await self._send(
-            Reward(
-                router_id=self.router_id,
-                request_id=request_id or "",
-                session_id=session_id if request_id is None else None,
-                reward=value,
-                source=source,
-                model=model,
-                revision=revision,
-                observed_at=observed_at,
-                attempt=attempt,
-            )
-        )
-
-    async def cost_many(self, bills: Iterable[Fields]) -> None:
-        """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were
-        tried.
-        """
-        await _all(self.cost(**bill) for bill in bills)
-
-    async def reward_many(self, rewards: Iterable[Fields], **options: Any) -> None:
-        """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as
-        `reward`, when all were tried.
-        """
-        await _all(self.reward(**{**options, **one}) for one in rewards)
-
-    async def _send(self, event: Cost | Reward | Verdict) -> None:
-        checked = checks.checked(event)
-        try:
-            await asyncio.shield(self._link.deliver(checked))
-        except RouterError as error:
-            # Its text says everything: the frames of the delivery would bury it.
-            raise error.with_traceback(None) from None
-
-
-async def _all(reports: Iterable[Any]) -> None:
-    results = await asyncio.gather(*reports, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-
-
-def _only_one_way(**of_kafka: object) -> None:
-    if given := [name for name, value in of_kafka.items() if value is not None]:
-        raise ValueError(f"url goes over HTTP, {', '.join(given)} over Kafka: give one of them")
-
-
-def _http_link(url: str, **options: Any) -> Link:
-    try:
-        from paretobandit_client.http import HttpLink
-    except ImportError as error:
-        raise RuntimeError("url needs aiohttp: pip install './client[http]'") from error
-    return HttpLink(checks.url(url), **options)
-
-
-def _log_refusal(refusal: Refusal) -> None:
-    log.warning(
-        "%s of %s refused: %s: %s",
-        refusal.topic,
-        refusal.request_id,
-        refusal.reason,
-        refusal.message,
-    )

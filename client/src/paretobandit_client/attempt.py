@@ -3,14 +3,15 @@ pass."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Unpack
 
 from paretobandit_client import checks
 from paretobandit_client.decision import Bill, Decision, Reports
-from paretobandit_client.sent_events import Step
+from paretobandit_client.sent_events import Call, Step
+from paretobandit_client.verifying import Verifier, verdict_of
 
 
 class Verdicts(Reports, Protocol):
@@ -20,7 +21,7 @@ class Verdicts(Reports, Protocol):
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,
@@ -45,6 +46,7 @@ class Attempt:
     verify: str | None
     accept_at: float | None
     _reports: Verdicts = field(repr=False, compare=False)
+    _verifiers: Mapping[str, Verifier] = field(default_factory=dict, repr=False, compare=False)
     goes_on: bool = False
     _revision: int = field(default=0, repr=False, compare=False)
 
@@ -52,6 +54,11 @@ class Attempt:
     def request_id(self) -> str:
         """Return the request's id, for reports from elsewhere."""
         return self.decision.request_id
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.decision.call_of(self.model)
 
     async def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
         """Report what the call cost, see `Decision.cost`. A call that failed is followed by the
@@ -78,6 +85,26 @@ class Attempt:
         if verifier == self.verify and self.accept_at is not None:
             self.goes_on = number < self.accept_at
 
+    async def check(self, answer: object) -> float | None:
+        """Have the plan's verifier look at the answer, and report its verdict.
+
+        None: nobody needs to look, or the verifier fails or takes too long; then the answer counts
+        as it is.
+
+        Raises:
+            ValueError: `Router.attempts` was given no callable for this verifier.
+        """
+        if self.verify is None:
+            return None
+        if self.verify not in self._verifiers:
+            raise ValueError(
+                f"no callable for {self.verify!r}: attempts(…, verifiers={{{self.verify!r}: …}})"
+            )
+        found = await verdict_of(self.verify, self._verifiers[self.verify], answer)
+        if found is not None:
+            await self.verdict(self.verify, found)
+        return found
+
     async def reward(
         self,
         value: float,
@@ -98,11 +125,15 @@ class Attempt:
         )
 
 
-async def attempts_of(decision: Decision, reports: Verdicts) -> AsyncIterator[Attempt]:
+async def attempts_of(
+    decision: Decision, reports: Verdicts, verifiers: Mapping[str, Verifier] | None = None
+) -> AsyncIterator[Attempt]:
     """Yield the attempts of a decision, the next one only if the one before asks for it."""
     planned = () if decision.route is None else decision.route.plan
     for number, step in enumerate(planned or (Step(model=decision.model),)):
-        attempt = Attempt(decision, number, step.model, step.verify, step.accept_at, reports)
+        attempt = Attempt(
+            decision, number, step.model, step.verify, step.accept_at, reports, verifiers or {}
+        )
         decision.model = step.model
         yield attempt
         if not attempt.goes_on:

@@ -42,14 +42,19 @@ NUMBERS: Mapping[str, Span] = {
     "max_price_per_1k": Span(1e6),
     "max_retention_days": Span(36_500.0),
     "output_tokens": TOKENS,
+    "repeats": Span(1000, whole=True),
     "retry_after_seconds": Span(86_400.0),
     "revision": Span(2**53 - 1, whole=True),
     "reward": Span(1.0),
     "session_budget_usd": Span(1e6, low=1e-6),
+    "severity": Span(1.0),
+    "tests_passed": Span(1.0),
     "verdict": Span(1.0),
 }
 """Bounds of each numeric field, whatever event it is in."""
 NAMES: Mapping[str, int] = {
+    "follows": 128,
+    "answered_by": 200,
     "model": 200,
     "region": 128,
     "request_id": 128,

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 from msgspec.json import encode
 
 from paretobandit_client import bounds
 from paretobandit_client.client_errors import Refused
-from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Reward
+from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Reward, Signals
 from paretobandit_client.text import mended
 
 E = TypeVar("E", bound=Event)
@@ -23,7 +23,7 @@ MAX_METADATA_BYTES = 65_536
 """Largest metadata, in bytes of JSON (the wire contract)."""
 MAX_AHEAD = timedelta(minutes=5)
 """Longest time that `observed_at` may be ahead of the clock (the wire contract)."""
-STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled"})
+STATUSES = frozenset({"ok", "error", "timeout", "rate_limited", "refused", "cancelled", "gone"})
 """Outcomes of a call (the wire contract)."""
 UNANSWERED = STATUSES - {"ok", "refused"}
 """Outcomes after which another model may be called."""
@@ -75,15 +75,34 @@ def utc(time: datetime | None) -> datetime | None:
 
 def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
     """Return the needs of a request. Raises ValueError for unknown ones."""
-    if said is None:
+    given = _fields_of(Needs, said, "needs", such_as="{'vision': True}")
+    if given is None:
         return None
-    given = structs.asdict(said) if isinstance(said, Needs) else said
-    if not isinstance(given, Mapping):
-        raise ValueError(f"needs must be a mapping, such as {{'vision': True}}, not {given!r}")
-    if unknown := given.keys() - set(Needs.__struct_fields__):
-        raise ValueError(f"no such need: {', '.join(sorted(map(str, unknown)))}")
     fields: dict[str, Any] = {field: _need(field, value) for field, value in given.items()}
     return Needs(**fields)
+
+
+def signals(said: Signals | Mapping[str, object] | None) -> Signals | None:
+    """Return what was seen of an answer. Raises ValueError for unknown signals."""
+    given = _fields_of(Signals, said, "signals", such_as="{'tests_passed': 0.5}")
+    if given is None:
+        return None
+    fields: dict[str, Any] = {field: _field(field, value) for field, value in given.items()}
+    return Signals(**fields)
+
+
+def _fields_of(
+    kind: type[Struct], said: object, what: str, *, such_as: str
+) -> Mapping[str, object] | None:
+    """Return the fields of a part of a request. Raises ValueError for what is none."""
+    if said is None:
+        return None
+    given = structs.asdict(said) if isinstance(said, kind) else said
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{what} must be a mapping, such as {such_as}, not {given!r}")
+    if unknown := given.keys() - set(kind.__struct_fields__):
+        raise ValueError(f"no such field of {what}: {', '.join(sorted(map(str, unknown)))}")
+    return given
 
 
 def checked(event: E) -> E:
@@ -102,8 +121,8 @@ def checked(event: E) -> E:
             _check_ask(sound)
         case Cost():
             _check_cost(sound)
-        case Reward() if not sound.request_id and sound.session_id is None:
-            bounds.name("request_id", sound.request_id)
+        case Reward():
+            _check_reward(sound)
     return sound
 
 
@@ -172,6 +191,20 @@ def _verifiers(value: object) -> tuple[str, ...]:
     return found
 
 
+def _verdicts(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"verdicts must be numbers by verifiers, not {value!r}")
+    found = {
+        bounds.name("verifier", name): bounds.number(
+            "verdict", float(one) if isinstance(bounds.own(one), bool) else one
+        )
+        for name, one in value.items()
+    }
+    if len(found) > bounds.VERIFIERS:
+        raise ValueError(f"verdicts must be at most {bounds.VERIFIERS}, not {len(found)}")
+    return found
+
+
 def _metadata(value: object) -> object:
     if not isinstance(value, Mapping):
         raise ValueError(f"metadata must be a mapping, not {type(value).__name__}")
@@ -191,9 +224,7 @@ def _status(value: object) -> str:
     return value
 
 
-REQUIRED = frozenset(
-    {"request_id", "reward", "revision", "router_id", "source", "verdict", "verifier"}
-)
+REQUIRED = frozenset({"request_id", "revision", "router_id", "source", "verdict", "verifier"})
 """Fields that no event of theirs can do without."""
 _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "allowed_models": _allowed_models,
@@ -203,7 +234,9 @@ _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "observed_at": utc,
     "prompt": _prompt,
     "router_id": router_id,
+    "signals": signals,
     "status": _status,
+    "verdicts": _verdicts,
     "verifiers": _verifiers,
 }
 """Check of each field that is neither a number nor a name."""
@@ -219,6 +252,10 @@ def _check_ask(event: Ask) -> None:
         )
     if event.session_budget_usd is not None and event.session_id is None:
         raise ValueError("session_budget_usd needs a session")
+    if event.follows is None and not (event.verdicts is None and event.signals is None):
+        raise ValueError("verdicts and signals need follows: the request whose answer they are of")
+    if event.follows == event.request_id:
+        raise ValueError("follows names the request itself")
     if event.prompt is not None and event.context is None and _too_large(event.prompt):
         raise Refused(
             "prompt_too_large",
@@ -235,6 +272,17 @@ def _check_cost(event: Cost) -> None:
     cached, into = event.cached_input_tokens, event.input_tokens
     if cached is not None and into is not None and cached > into:
         raise ValueError(f"cached_input_tokens must be at most the {into:,} input_tokens")
+
+
+def _check_reward(event: Reward) -> None:
+    if not event.request_id and event.session_id is None:
+        bounds.name("request_id", event.request_id)
+    if event.reward is None and event.revision < 1:
+        raise ValueError(
+            "a withdrawal needs a revision above that of the label: 1 where none was said"
+        )
+    if event.cant_tell and event.reward is not None:
+        raise ValueError("cant_tell is for a label without a reward")
 
 
 def _too_large(prompt: str) -> bool:

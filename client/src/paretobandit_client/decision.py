@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypedDict
 
 from paretobandit_client import checks
-from paretobandit_client.sent_events import Route
+from paretobandit_client.sent_events import Call, Route
 
 
 class Bill(TypedDict, total=False):
@@ -22,6 +22,7 @@ class Bill(TypedDict, total=False):
     latency_ms: float | None
     first_token_ms: float | None
     cached_input_tokens: int | None
+    answered_by: str | None
 
 
 class Reports(Protocol):
@@ -42,12 +43,13 @@ class Reports(Protocol):
         first_token_ms: float | None = None,
         cached_input_tokens: int | None = None,
         attempt: int | None = None,
+        answered_by: str | None = None,
     ) -> Awaitable[None]: ...
 
     def reward(
         self,
         request_id: str,
-        value: float,
+        value: float | None,
         *,
         source: str,
         model: str | None = None,
@@ -81,6 +83,15 @@ class Decision:
         """Return the models to try if this one does not answer, the best first."""
         return () if self.route is None else self.route.fallbacks
 
+    @property
+    def call(self) -> Call:
+        """Return how to call the model: its name, and the parameters that go with the call."""
+        return self.call_of(self.model)
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call the model, or one of `fallbacks`, see `Route.call_of`."""
+        return Call(model, {}) if self.route is None else self.route.call_of(model)
+
     def span_attributes(self) -> dict[str, str | float]:
         """Return the decision as attributes of the span of its call.
 
@@ -110,6 +121,7 @@ class Decision:
         latency_ms: float | None = None,
         first_token_ms: float | None = None,
         cached_input_tokens: int | None = None,
+        answered_by: str | None = None,
     ) -> None:
         """Report what the call cost, in dollars or in tokens; returns when Kafka has it.
 
@@ -121,10 +133,12 @@ class Decision:
                 the first report, be it bill or reward.
             revision: a higher one replaces the bill; absent: one more than what failed attempts
                 have reported.
-            status: how the call ended: `ok`, `error`, `timeout`, `rate_limited`, `refused` or
-                `cancelled`.
+            status: how the call ended: `ok`, `error`, `timeout`, `rate_limited`, `refused`,
+                `cancelled`, or `gone` if the provider has the model no more.
             retry_after_seconds: for how long the model wants to be left alone.
             cached_input_tokens: those of the input tokens that the model's cache had.
+            answered_by: which model answered, as the provider's answer names it; its dated
+                snapshots are the model itself.
             latency_ms, first_token_ms: from the call to the answer's end, and to its beginning.
 
         Raises:
@@ -143,6 +157,7 @@ class Decision:
             latency_ms=latency_ms,
             first_token_ms=first_token_ms,
             cached_input_tokens=cached_input_tokens,
+            answered_by=answered_by,
         )
         if status in checks.UNANSWERED:
             self._revision = max(self._revision, revision or 0) + 1
@@ -167,6 +182,10 @@ class Decision:
             revision=revision,
             observed_at=observed_at,
         )
+
+    async def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        await self._reports.reward(self.request_id, None, source=source, revision=revision)
 
     def _called(self, model: str | None) -> str:
         """Return the model to name in reports, once a report has named one."""

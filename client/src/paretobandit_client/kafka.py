@@ -6,11 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
     KafkaConnectionError,
     KafkaError,
@@ -23,6 +21,7 @@ from msgspec import MsgspecError
 
 from paretobandit_client.client_errors import Undelivered, Unreachable
 from paretobandit_client.deliveries import Before, Deliveries, spawn
+from paretobandit_client.kafka_clients import ANSWERS, new_producer, partitions_of, stop_client
 from paretobandit_client.outage import CURRENT, Outage, quieten
 from paretobandit_client.sent_events import (
     TOPIC_OF,
@@ -38,14 +37,9 @@ from paretobandit_client.sent_events import (
 from paretobandit_client.waiting import Waiting
 
 log = logging.getLogger(__name__)
-SOURCES, ANSWERS = ("requests", "costs", "rewards"), ("routes", "refusals")
-"""Topics that the client writes, and topics that it reads."""
-LARGEST_BYTES, BATCH_BYTES = 16 * 2**20, 2**17
-"""Largest request to a broker, in bytes, as `pb.requests` takes it; bytes of a batch before it is
-sent."""
-FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK, CLOSING = 0.05, 2.0, 30.0, 5.0, 10.0
+FIRST_PAUSE, LONGEST_PAUSE, ONE_TRY, ONE_LOOK = 0.05, 2.0, 30.0, 5.0
 """Seconds: first and longest pause between tries, limit of one try (a slow one that is repeated
-counts once), limit for metadata, limit for closing a client."""
+counts once), limit for metadata."""
 LOOK_AFTER = 5.0
 """Seconds without an answer after which the brokers are checked, as the clients' warnings may be
 switched off."""
@@ -189,8 +183,8 @@ class KafkaLink:
         """Replace a producer that no longer works."""
         async with self._renewing:
             if self._producer is broken:
-                self._producer = await self._new_producer()
-                await _stop(broken)
+                self._producer = await new_producer(self._options)
+                await stop_client(broken)
 
     async def _run(self) -> None:
         """Connect and read answers until closed; after failures reconnect, with growing pauses."""
@@ -213,8 +207,8 @@ class KafkaLink:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _connect(self) -> None:
-        counts = await self._partitions()
-        self._producer = await self._new_producer()
+        counts = await partitions_of(self._options, self._prefix)
+        self._producer = await new_producer(self._options)
         self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, auto_offset_reset="latest"
         )
@@ -230,48 +224,12 @@ class KafkaLink:
         for place, end in (await self._consumer.end_offsets(places)).items():
             self._consumer.seek(place, self._next.setdefault(place, end))
 
-    async def _new_producer(self) -> AIOKafkaProducer:
-        producer = AIOKafkaProducer(
-            **self._options,
-            acks="all",
-            enable_idempotence=True,
-            linger_ms=0,  # while one batch is on its way the next one fills
-            max_batch_size=BATCH_BYTES,
-            max_request_size=LARGEST_BYTES,
-        )
-        try:
-            await producer.start()
-        except BaseException:
-            await _stop(producer)
-            raise
-        return producer
-
     def _numbers(self, count: int) -> Iterable[int]:
         return (
             range(count)
             if self._keys is None
             else {(murmur2(key) & 0x7FFFFFFF) % count for key in self._keys}
         )
-
-    async def _partitions(self) -> dict[str, int]:
-        """Return the partition counts. All topics are asked for: asking by name would create one
-        where the broker allows that.
-        """
-        admin = AIOKafkaAdminClient(**self._options)
-        try:
-            await admin.start()
-            present = {
-                topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()
-            }
-        finally:
-            await admin.close()
-        wanted = {name: self._prefix + name for name in (*SOURCES, *ANSWERS)}
-        if missing := sorted(topic for topic in wanted.values() if topic not in present):
-            raise Unreachable(
-                f"no topic {', '.join(missing)}: `pbstream topics create` makes them, or rights "
-                "are missing"
-            )
-        return {name: present[topic] for name, topic in wanted.items()}
 
     async def _read(self) -> None:
         assert self._consumer is not None
@@ -313,9 +271,4 @@ class KafkaLink:
 
     async def _close(self) -> None:
         clients, self._producer, self._consumer = (self._producer, self._consumer), None, None
-        await asyncio.gather(*(_stop(client) for client in clients if client is not None))
-
-
-async def _stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
-    with suppress(KafkaError, OSError, TimeoutError):
-        await asyncio.wait_for(client.stop(), CLOSING)
+        await asyncio.gather(*(stop_client(client) for client in clients if client is not None))

@@ -14,12 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sys
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-import litellm
 from litellm import token_counter
 from litellm.integrations.custom_logger import CustomLogger
 
@@ -28,19 +27,30 @@ from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.litellm_bills import (
+    Theirs,
+    Told,
+    answered_by_of,
+    cached_of,
+    cost_of,
+    failed_of,
+    metadata_of,
+    took_of,
+)
+from paretobandit_client.litellm_plans import Plans, following_of, is_checked, step_of, text_of
 from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
-from paretobandit_client.outcomes import retry_after_of, status_of
 from paretobandit_client.side_numbers import fitting
+from paretobandit_client.verifying import Verifier, Verify, verifiers_of
 
 log = logging.getLogger(__name__)
-Told = Mapping[str, Any]
-"""Facts of a call, as LiteLLM and its callers tell them: names with values of any type."""
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
+SEEN = ("follows", "verdicts", "signals")
+"""Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
@@ -54,8 +64,14 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             message.
         context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
             prompt: then none leaves the process.
+        variants: names of variants in the portfolio that are called with parameters, each with the
+            name of the candidate that is called; its parameters come with the decision.
         count: how many tokens a call's messages are; by default as LiteLLM counts them for models
             that it has no tokenizer of.
+        verifiers: callables that look at answers, by the router's names of verifiers; see
+            `Verifier`, and `follow`.
+        answer_of: what verifiers look at, of a response and the messages it answers; by default its
+            text. None: nothing that they could look at.
         options: of `Router`, `fallback` and `timeout` above all.
     """
 
@@ -65,7 +81,10 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         *,
         prompt_of: Callable[[Sequence[Message]], str] | None = None,
         context_of: Callable[[Sequence[Message]], Sequence[float]] | None = None,
+        variants: Mapping[str, str] | None = None,
         count: Callable[[Sequence[Message]], int] | None = None,
+        verifiers: Mapping[str, Verify | Verifier] | None = None,
+        answer_of: Callable[[Theirs, Sequence[Message]], object] | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -76,16 +95,30 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._signal = f"paretobandit.{router_id}"
         self._prompt_of = prompt_of or last_user_message
         self._context_of = context_of
+        self._variants = dict(variants or {})
         self._count = count or all_tokens
+        self._plans = Plans(verifiers_of(verifiers or {}), answer_of or text_of, self._judge)
         self._opening: asyncio.Task[Router] | None = None
-        self._reports: set[asyncio.Task[None]] = set()
+        self._reports: set[asyncio.Task[object]] = set()
         self._attempts = Attempts()
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
         self._streams = Streams(self._abandoned)
 
-    async def run(self, context: Any) -> Any:
+    def follow(self, router: Theirs) -> Theirs:
+        """Run plans in the calls of LiteLLM's router, and return that router:
+
+            router = bandit.follow(litellm.Router(model_list=…, plugins=[bandit]))
+
+        An answer that has to pass is collected and checked before it is returned, as one chunk to a
+        caller who wants a stream. The last attempt's is streamed as it comes. Only `acompletion`
+        follows plans; other calls ask for one model.
+        """
+        self._plans.follow(router)
+        return router
+
+    async def run(self, context: Theirs) -> Theirs:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
         each attempt.
         """
@@ -101,13 +134,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return context
 
     async def async_pre_call_hook(
-        self, user_api_key_dict: Any, cache: Any, data: Any, call_type: Any
+        self, user_api_key_dict: Theirs, cache: Theirs, data: Theirs, call_type: Theirs
     ) -> None:
         """Note the needs of a call; LiteLLM's proxy calls this first, with the whole request."""
         needs = needs_of(data)
         for name in ("metadata", "litellm_metadata"):
             if isinstance(metadata := data.get(name), dict) and needs:
                 metadata[NEEDS] = {**needs, **(metadata.get(NEEDS) or {})}
+        proxy = sys.modules.get("litellm.proxy.proxy_server")
+        if self._plans.verifiers and (router := getattr(proxy, "llm_router", None)) is not None:
+            self.follow(router)
 
     async def reward(
         self, request_id: str | None = None, value: float = math.nan, *, source: str, **more: Any
@@ -145,57 +181,88 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             await (await self._opening).close()
             self._opening = None
 
-    async def async_pre_call_deployment_hook(self, kwargs: Any, call_type: Any) -> None:
-        """Note which model an attempt of a call goes to; LiteLLM calls this before each."""
-        metadata = _metadata(kwargs)
+    async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
+        """Note which model an attempt of a call goes to, add the parameters of the chosen variant,
+        and collect an answer that has to pass; LiteLLM calls this before each.
+        """
+        metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
-            return
+            return None
         called = metadata.get("deployment") or signal["candidate"]
-        self._answered.note(self.router_id, signal["request_id"], called)
-        if kwargs.get("stream"):
-            self._streams.begin(signal["request_id"], kwargs)
+        name = _named_in(signal, called)
+        self._answered.note(self.router_id, signal["request_id"], name)
+        params = (signal.get("params") or {}).get(name) or {}
+        call = {**kwargs, **params}
+        if call.get("stream") and is_checked(signal):
+            whole = {name: one for name, one in call.items() if name != "stream_options"}
+            return {**whole, "stream": False}
+        if call.get("stream"):
+            self._streams.begin(signal["request_id"], call)
+        return call if params else None
 
     async def async_post_call_streaming_deployment_hook(
-        self, request_data: Any, response_chunk: Any, call_type: Any
+        self, request_data: Theirs, response_chunk: Theirs, call_type: Theirs
     ) -> None:
         """Take in a chunk of a stream, which may be its last one."""
-        signal = self._signal_of(_metadata(request_data))
+        signal = self._signal_of(metadata_of(request_data))
         if signal is not None:
             self._streams.hear(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
     ) -> None:
         """Report what a call cost; a stream comes here at its end, a cached answer with a cost of
         0.
         """
-        took = _took(kwargs, start_time, end_time)
+        took = took_of(kwargs, start_time, end_time)
         self._report(kwargs, response_obj, revision=1, started=start_time, more=took)
+        signal = self._signal_of(metadata_of(kwargs))
+        if signal is not None and not is_checked(signal) and step_of(signal).get("verify"):
+            messages = kwargs.get("messages") or ()
+            looking = self._plans.look(signal, response_obj, messages)
+            self._keep(asyncio.create_task(looking))
 
     async def async_log_failure_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+        self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
     ) -> None:
         """Report what a failed call cost, mostly nothing, and how it failed."""
-        more = {**_failed(kwargs), **_took({}, start_time, end_time)}
+        more = {**failed_of(kwargs), **took_of({}, start_time, end_time)}
         self._report(kwargs, response_obj, revision=0, started=start_time, more=more)
 
-    async def _narrow(self, context: Any) -> None:
-        before = context.metadata.get("routing_plugin_signals") or {}
+    async def _narrow(self, context: Theirs) -> None:
+        before = (context.metadata.get("routing_plugin_signals") or {}).get(self._signal)
         candidates = list(dict.fromkeys(context.candidate_models))
-        # Another attempt of the same call: the model that was chosen has failed.
-        if self._signal in before:
-            signal = context.signals[self._signal] = before[self._signal]
-            failed = {*signal["failed"], signal["candidate"]}
-            left = [candidate for candidate in candidates if candidate not in failed] or candidates
-            next_best = [candidate for candidate in signal["fallbacks"] if candidate in left]
-            candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
-            signal |= {"failed": sorted(failed), "candidate": candidate}
-            context.candidate_models = [signal["candidate"]]
-            return
+        followed = self._plans.followed
+        if before is not None:
+            signal = self._next_best(before, candidates)
+        elif followed is not None and followed.is_next and followed.signal is not None:
+            signal = followed.signal
+        else:
+            signal = await self._decide(context, candidates)
+        if followed is not None:
+            followed.signal = signal
+        context.candidate_models = [signal["candidate"]]
+        context.signals[self._signal] = signal
+
+    def _next_best(self, signal: Told, candidates: Sequence[str]) -> Told:
+        """Return the signal of another attempt of the same call: the model that was chosen has
+        failed."""
+        following = following_of(signal)
+        if following is not None and following["candidate"] in candidates:
+            return following
+        failed = {*signal["failed"], signal["candidate"]}
+        left = [candidate for candidate in candidates if candidate not in failed] or candidates
+        next_best = [candidate for candidate in signal["fallbacks"] if candidate in left]
+        candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
+        model = (signal.get("names") or {}).get(candidate, candidate)
+        return {**signal, "failed": sorted(failed), "candidate": candidate, "model": model}
+
+    async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Told:
         forms = {
             form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
         }
+        forms |= {name: forms[base] for name, base in self._variants.items() if base in forms}
         fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
         if fallback is not None:
             context.candidate_models = [forms[fallback]]  # unless a decision comes
@@ -210,18 +277,39 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             allowed_models=forms,
             input_tokens=await self._counted(messages),
             needs=_needs(messages, context.metadata),
+            verifiers=self._plans.asked,
+            **{name: context.metadata.get(f"pb_{name}") for name in SEEN},
             fallback=fallback,
         )
-        candidate = forms[decision.model]
-        if decision.route is not None:
-            self._portfolio |= {one.model for one in decision.route.candidates or ()}
-            self._portfolio.add(decision.route.model)
-        context.candidate_models = [candidate]
-        context.signals[self._signal] = {
+        route = decision.route
+        if route is not None:
+            named = (route, *route.plan, *(route.candidates or ()))
+            self._portfolio |= {one.model for one in named}
+        plan = () if route is None else route.plan
+        if plan and self._plans.followed is None:
+            self._plans.not_followed(self.router_id)
+            plan = ()
+        names = [model for model in (decision.model, *decision.fallbacks) if model in forms]
+        called = dict.fromkeys([*names, *(step.model for step in plan)])
+        return {
             "request_id": decision.request_id,
-            "candidate": candidate,
-            "fallbacks": [forms[model] for model in decision.fallbacks if model in forms],
+            "candidate": forms[decision.model],
+            "model": decision.model,
+            "fallbacks": [forms[model] for model in names[1:]],
             "failed": [],
+            # Variants share a candidate: the best of them stands for it.
+            "names": {forms[model]: model for model in reversed(names)},
+            "params": {model: decision.call_of(model).params for model in called},
+            "attempt": 0,
+            "plan": [
+                {
+                    "candidate": forms[step.model],
+                    "model": step.model,
+                    "verify": step.verify,
+                    "accept_at": step.accept_at,
+                }
+                for step in plan
+            ],
         }
 
     async def _counted(self, messages: Sequence[Message]) -> int | None:
@@ -249,24 +337,25 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     def _report(
         self,
         kwargs: Told,
-        response: Any,
+        response: Theirs,
         *,
         revision: int,
         started: object,
         more: Mapping[str, object],
     ) -> None:
-        metadata = _metadata(kwargs)
+        metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)
         if signal is None:
             return
         self._streams.end(signal["request_id"])
-        money = _cost(kwargs, response)
+        money = cost_of(kwargs, response)
         if money is None and revision > 0:
             log.warning(
                 "request %s: neither price nor usage is known: no bill", signal["request_id"]
             )
             return
-        bill = {**(money or {"cost_usd": 0.0}), **_cached(response), **more}
+        named = answered_by_of(kwargs, response) if revision > 0 else {}
+        bill = {**(money or {"cost_usd": 0.0}), **cached_of(response), **named, **more}
         attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
         self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
 
@@ -276,7 +365,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._keep(asyncio.create_task(self._bill_unread(stream)))
 
     async def _bill_unread(self, stream: Stream) -> None:
-        metadata = _metadata(stream.call)
+        metadata = metadata_of(stream.call)
         signal = self._signal_of(metadata)
         into = await self._counted(stream.call.get("messages") or ())
         out = await self._counted([{"role": "assistant", "content": "".join(stream.text)}])
@@ -297,14 +386,17 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     ) -> None:
         request_id = signal["request_id"]
         called = metadata.get("deployment") or signal["candidate"]
-        # Each bill is of all attempts so far; the service learns from each what is new in it.
+        # Each bill is of all tries of an attempt so far; the service learns what is new in it.
         own = {**bill, "revision": revision}
-        total, notes = fitting(self._attempts.add(request_id, attempt, own))
+        number = signal.get("attempt", 0)
+        total, notes = fitting(self._attempts.add((request_id, number), attempt, own))
         for note in notes:
             log.warning("request %s: %s", request_id, note)
-        self._keep(asyncio.create_task(self._deliver(request_id, called, total)))
+        planned = {"attempt": number} if number else {}
+        name = _named_in(signal, called)
+        self._keep(asyncio.create_task(self._deliver(request_id, name, {**total, **planned})))
 
-    def _keep(self, report: asyncio.Task[None]) -> None:
+    def _keep(self, report: asyncio.Task[object]) -> None:
         self._reports.add(report)
         report.add_done_callback(self._reports.discard)
 
@@ -314,6 +406,16 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             await router.cost(request_id, model=self._name_of(called), **bill)
         except (RouterError, ValueError) as error:
             log.error("the bill of request %s is lost: %s: %s", request_id, bill, error)
+
+    def _judge(self, request_id: str, attempt: int, verifier: str, verdict: float) -> None:
+        self._keep(asyncio.create_task(self._verdict(request_id, attempt, verifier, verdict)))
+
+    async def _verdict(self, request_id: str, attempt: int, verifier: str, said: float) -> None:
+        try:
+            router = await self._router()
+            await router.verdict(request_id, verifier, said, attempt=attempt)
+        except (RouterError, ValueError) as error:
+            log.error("the verdict of %s on request %s is lost: %s", verifier, request_id, error)
 
     def _signal_of(self, metadata: Told) -> Told | None:
         found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
@@ -325,6 +427,13 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """
         known = (self._portfolio, (self._arguments[1].get("fallback"),))
         return next((form for some in known for form in _forms(called) if form in some), called)
+
+
+def _named_in(signal: Told, called: str) -> str:
+    """Return the portfolio's name of a candidate, as the decision chose it."""
+    own = signal.get("model") if called == signal["candidate"] else None
+    name: str = own or (signal.get("names") or {}).get(called, called)
+    return name
 
 
 def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:
@@ -347,105 +456,3 @@ def all_tokens(messages: Sequence[Message]) -> int:
 def _forms(candidate: str) -> list[str]:
     """Return a model's names with and without its provider: `openai/gpt-4o`, `gpt-4o`."""
     return [candidate, candidate.partition("/")[2]] if "/" in candidate else [candidate]
-
-
-def _metadata(kwargs: Told) -> Told:
-    """Return the metadata that LiteLLM keeps of a call; some of its paths name it otherwise."""
-    parameters = kwargs.get("litellm_params") or {}
-    found = (
-        one.get(name) for one in (parameters, kwargs) for name in ("metadata", "litellm_metadata")
-    )
-    return next(
-        (one for one in found if isinstance(one, Mapping) and "routing_plugin_signals" in one), {}
-    )
-
-
-def _cost(kwargs: Told, response: Any) -> dict[str, Any] | None:
-    """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
-    known, which is not the same as free."""
-    usd = _number(kwargs.get("response_cost"))
-    # LiteLLM has computed costs below 0, and those that are no number: then the tokens count.
-    if 0.0 < usd < math.inf or (usd == 0.0 and _is_free(kwargs)):
-        return {"cost_usd": usd}
-    tokens = _tokens(response)
-    return None if not any(tokens) else {"input_tokens": tokens[0], "output_tokens": tokens[1]}
-
-
-def _number(said: Any) -> float:
-    try:
-        return math.nan if said is None else float(said)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def _tokens(response: object) -> list[Any]:
-    """Return the input and output tokens of a call, by the names of chat completions or by those of
-    the responses and messages APIs, which some of LiteLLM's paths hand over as they are."""
-    usage = _held(response, "usage")
-    names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
-    return [_held(usage, chat) or _held(usage, other) or 0 for chat, other in names]
-
-
-def _held(holder: object, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-
-
-def _is_free(kwargs: Told) -> bool:
-    """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
-    price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
-    model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}
-    names = (
-        (parameters.get("model_info") or {}).get("id"),
-        _metadata(kwargs).get("deployment"),
-        model,
-        f"{kwargs.get('custom_llm_provider')}/{model}",
-    )
-    known = [one for name in names if name for one in (litellm.model_cost.get(name) or {}).items()]
-    priced = any("_cost_per_" in field and price is not None for field, price in known)
-    return priced or bool(kwargs.get("cache_hit"))
-
-
-def _cached(response: object) -> dict[str, int]:
-    """Return how many input tokens came from the provider's cache, if known."""
-    usage = _held(response, "usage")
-    cached = _held(_held(usage, "prompt_tokens_details"), "cached_tokens")
-    tokens = _held(usage, "prompt_tokens")
-    if not isinstance(cached, int) or not isinstance(tokens, int):
-        return {}
-    if not 0 <= cached <= tokens:
-        log.warning("cached tokens are more than all input tokens, and were left out of the bill")
-        return {}
-    return {"cached_input_tokens": cached}
-
-
-def _took(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
-    """Return how long a call took, and how long its first token; LiteLLM hands over the times."""
-    times = {"latency_ms": end, "first_token_ms": kwargs.get("completion_start_time")}
-    return {
-        name: (time - start).total_seconds() * 1e3
-        for name, time in times.items()
-        if isinstance(start, datetime) and isinstance(time, datetime)
-    }
-
-
-def _failed(kwargs: Mapping[str, object]) -> dict[str, object]:
-    """Return how a call failed, by the error that LiteLLM hands over."""
-    error = kwargs.get("exception")
-    limiter = getattr(error, "category", None)
-    # LiteLLM's own limits are of the caller's key, and say nothing about the model.
-    if str(getattr(limiter, "value", limiter)).startswith("litellm_"):
-        return {"status": "cancelled"}
-    status = status_of(type(error).__name__, getattr(error, "status_code", None))
-    held = (getattr(error, "response", None), error)
-    headers = [
-        found
-        for one in held
-        for name in ("headers", "litellm_response_headers")
-        if isinstance(found := getattr(one, name, None), Mapping)
-    ]
-    now = datetime.now(UTC)
-    rests = (retry_after_of(one, now=now) for one in headers)
-    rest = next((seconds for seconds in rests if seconds is not None), None)
-    if rest is None or status == "cancelled":
-        return {"status": status}
-    return {"status": status, "retry_after_seconds": rest}

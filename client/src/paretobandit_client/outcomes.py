@@ -13,6 +13,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 NAMES = {
+    "gone": (
+        "decommissioned",
+        "modeldeprecated",
+        "modelnotfound",
+        "modelretired",
+    ),
     "rate_limited": (
         "ratelimit",
         "toomanyrequests",
@@ -61,6 +67,7 @@ CALLERS_FAULT = (
 CODES = {
     **dict.fromkeys((400, 401, 403, 405, 406, 411, 413, 414, 415, 422, 431, 499), "cancelled"),
     **dict.fromkeys((408, 504, 524), "timeout"),
+    410: "gone",
     429: "rate_limited",
 }
 """Status by HTTP's code (499: nginx's, the client closed the connection); all others are errors."""

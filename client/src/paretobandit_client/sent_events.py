@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.json import Decoder, Encoder
@@ -47,6 +48,31 @@ class WouldRoute(Struct, frozen=True, kw_only=True):
     then: str | None = None
 
 
+class Chain(Struct, frozen=True, kw_only=True):
+    """The place of a request among those that follow each other. `tried` are the models that have
+    answered before; `known` is False if the router does not remember the request it follows.
+    """
+
+    follows: str
+    number: int
+    known: bool = True
+    tried: tuple[str, ...] = ()
+
+
+class VariantCall(Struct, frozen=True, kw_only=True):
+    """How a model is called that is a variant of another one, or has parameters."""
+
+    variant_of: str | None = None
+    params: dict[str, Any] | None = None
+
+
+class Call(NamedTuple):
+    """What to call: a model's name for its provider, and what goes with the call."""
+
+    model: str
+    params: dict[str, Any]
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """A decision, as it stands on `pb.routes`."""
 
@@ -66,9 +92,25 @@ class Route(Struct, frozen=True, kw_only=True):
     session_left_usd: float | None = None
     plan: tuple[Step, ...] = ()
     first_propensity: float | None = None
+    chain: Chain | None = None
     routed_by: str | None = None
     routed_share: float | None = None
     would_route: WouldRoute | None = None
+    variant_of: str | None = None
+    params: dict[str, Any] | None = None
+    variants: dict[str, VariantCall] = {}
+    label_wanted: bool = False
+    label_probability: float | None = None
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call the decided model, or another one that the decision names. One with
+        parameters is called by the name of the model that it is a variant of.
+        """
+        own = VariantCall(variant_of=self.variant_of, params=self.params)
+        found = own if model == self.model else self.variants.get(model, VariantCall())
+        if found.params is None:
+            return Call(model, {})
+        return Call(found.variant_of or model, dict(found.params))
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -101,6 +143,18 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_retention_days: float | None = None
 
 
+class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Signals, besides verdicts, about the answer to the request that another one follows.
+
+    `tests_passed` is a share, `repeats` how often the agent has done the same thing again since,
+    and `severity` how bad an error is, from 0 to 1.
+    """
+
+    tests_passed: float | None = None
+    repeats: int | None = None
+    severity: float | None = None
+
+
 class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request."""
 
@@ -116,12 +170,15 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session_budget_usd: float | None = None
     needs: Needs | None = None
     verifiers: tuple[str, ...] | None = None
+    follows: str | None = None
+    verdicts: dict[str, float] | None = None
+    signals: Signals | None = None
 
 
 class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bill, in dollars or in tokens; `model` is the called model, which differs from the decided
     one after a fallback. `status` says how the call ended, None: with an answer. `attempt` numbers
-    the calls of the request's plan.
+    the calls of the request's plan. `answered_by` is the model that answered, as its provider says.
     """
 
     router_id: str
@@ -137,13 +194,18 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
     latency_ms: float | None = None
     first_token_ms: float | None = None
     attempt: int | None = None
+    answered_by: str | None = None
 
 
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source."""
+    """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source.
+
+    `reward` None withdraws what the source said; `cant_tell`: it has seen the answer and can't
+    tell.
+    """
 
     router_id: str
-    reward: float
+    reward: float | None
     source: str
     request_id: str = ""
     session_id: str | None = None
@@ -151,6 +213,7 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revision: int = 0
     observed_at: datetime | None = None
     attempt: int | None = None
+    cant_tell: bool | None = None
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):

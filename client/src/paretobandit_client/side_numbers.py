@@ -1,4 +1,4 @@
-"""Keep the numbers beside a bill's money from refusing the money: what is out of its bounds is left
+"""Keep what stands beside a bill's money from refusing the money: what is out of its bounds is left
 out or cut, and said.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from paretobandit_client.bounds import NUMBERS, Span
+from paretobandit_client.bounds import NAMES, NUMBERS, Span
 
 TIMES = ("latency_ms", "first_token_ms")
 TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
@@ -42,7 +42,14 @@ def fitting(bill: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
         else:
             del kept["retry_after_seconds"]
             notes.append("retry_after_seconds is not a number from 0 on, and was left out")
+    if "answered_by" in kept and not _is_name(kept["answered_by"]):
+        del kept["answered_by"]
+        notes.append("answered_by is not the name of a model, and was left out")
     return kept, notes + _without_odd_tokens(kept)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= NAMES["answered_by"] and value.isprintable()
 
 
 def _without_odd_tokens(kept: dict[str, object]) -> list[str]:

@@ -13,11 +13,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from paretobandit_client.async_router import Counts, Fields, Router
+from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.attempt import Attempt
 from paretobandit_client.client_errors import Refused, RouterError
 from paretobandit_client.decision import Bill, Decision
-from paretobandit_client.sent_events import Route
+from paretobandit_client.router_reports import Fields
+from paretobandit_client.sent_events import Call, Route
 
 T = TypeVar("T")
 NOT_OPEN = "the router is not open: use it in a with block"
@@ -47,6 +48,15 @@ class SyncDecision:
         return self.decision.fallbacks
 
     @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.decision.call
+
+    def call_of(self, model: str) -> Call:
+        """Return how to call one of `fallbacks`, see `Decision.call_of`."""
+        return self.decision.call_of(model)
+
+    @property
     def fallback(self) -> bool:
         """Tell whether no decision came in time."""
         return self.decision.fallback
@@ -68,6 +78,10 @@ class SyncDecision:
         """Report how good the answer was, see `Decision.reward`."""
         self._router.run(self.decision.reward(value, source=source, **more))
 
+    def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self._router.run(self.decision.withdraw(source=source, revision=revision))
+
 
 @dataclass(frozen=True, slots=True)
 class SyncAttempt:
@@ -80,6 +94,11 @@ class SyncAttempt:
     def model(self) -> str:
         """Return the model to call."""
         return self.attempt.model
+
+    @property
+    def call(self) -> Call:
+        """Return how to call the model, see `Decision.call`."""
+        return self.attempt.call
 
     @property
     def verify(self) -> str | None:
@@ -98,6 +117,10 @@ class SyncAttempt:
     def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report what a verifier says of the answer, see `Attempt.verdict`."""
         self._router.run(self.attempt.verdict(verifier, value, revision=revision))
+
+    def check(self, answer: object) -> float | None:
+        """Have the plan's verifier look at the answer, see `Attempt.check`."""
+        return self._router.run(self.attempt.check(answer))
 
     def reward(
         self,
@@ -190,7 +213,7 @@ class SyncRouter:
     def reward(
         self,
         request_id: str | None = None,
-        value: float = math.nan,
+        value: float | None = math.nan,
         *,
         source: str,
         observed_at: datetime | None = None,
@@ -201,11 +224,15 @@ class SyncRouter:
             self._opened.reward(request_id, value, source=source, observed_at=observed_at, **more)
         )
 
+    def withdraw(self, request_id: str | None = None, *, source: str, **more: Any) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self.run(self._opened.withdraw(request_id, source=source, **more))
+
     def verdict(
         self,
         request_id: str,
         verifier: str,
-        value: float,
+        value: float | bool,
         *,
         attempt: int | None = None,
         revision: int = 0,

@@ -1,6 +1,6 @@
-"""Attempts: what plans of two calls with a verifier between them gain over `live` alone:
+"""Attempts: what plans with a verifier between two calls gain over `live` alone:
 
-    uv run python -m benchmarks.attempts [--quick] [--world NAME] [--labels 0.1]
+    uv run python -m benchmarks.attempts [--quick] [--world NAME] [--labels 0.1] [--attempts 3]
 
 The engine is played cold on judged data (CodeRouterBench at two budgets, RouterBench's eleven
 models, nine open models, the paper's models) and on drawn worlds. Bills and verdicts come 30,
@@ -82,10 +82,11 @@ class Dealt:
         )
 
 
-def play(dealt: Dealt, *, fee: float, exact: bool, plans: bool, seed: int) -> Run:
-    """Play the engine, with verifiers or without."""
+def play(dealt: Dealt, *, fee: float, exact: bool, attempts: int, seed: int) -> Run:
+    """Play the engine, with a verifier or, at one attempt, without."""
     judged, n = dealt.judged, len(dealt.contexts)
-    declared = {"attempts": Declared({"v": Verifier(fee, exact)})} if plans else {}
+    verifiers = {"attempts": Declared({"v": Verifier(fee, exact)}, attempts)}
+    declared = verifiers if attempts > 1 else {}
     models = dict(zip(judged.models, map(ModelConfig, judged.prices), strict=True))
     d, knobs = dealt.contexts.shape[1], knobs_for("live", {"seed": seed})
     config = RouterConfig(models, judged.budget, d, "live", knobs, capabilities=declared)
@@ -107,7 +108,7 @@ def play(dealt: Dealt, *, fee: float, exact: bool, plans: bool, seed: int) -> Ru
     return Run(
         float(reward.mean()),
         float(cost.mean()) / judged.budget,
-        float(np.mean(np.array(steps) == 2)),
+        float(np.mean(np.array(steps) > 1)),
         float(np.mean(second)),
         float(np.mean(np.array(steps) == 1)),
     )
@@ -120,10 +121,13 @@ def _called(
     called, looked, plan = [column[record.model]], 0, record.plan
     if plan is None or dealt.missing[i]:
         return called, looked
-    looked, accept_at = 1, plan.steps[0].accept_at
-    if accept_at is not None and dealt.verdicts[i, called[0]] < accept_at:
-        called.append(column[plan.steps[1].model])
-        looked += plan.steps[1].verify is not None
+    for number, step in enumerate(plan.steps):
+        if number:
+            called.append(column[step.model])
+        if step.verify is not None:
+            looked += 1
+        if step.accept_at is None or dealt.verdicts[i, called[-1]] >= step.accept_at:
+            break
     return called, looked
 
 
@@ -138,7 +142,7 @@ def _bill(
 
 
 def fixed_plan(dealt: Dealt, fee: float) -> float:
-    """Return what the best fixed mix of models and plans earns, in hindsight."""
+    """Return what the best fixed mix of models and plans of two calls earns, in hindsight."""
     rewards, costs = list(dealt.rewards.T), list(dealt.costs.T)
     for a in range(dealt.rewards.shape[1]):
         stopped = dealt.verdicts[:, a] < ACCEPT_AT
@@ -151,20 +155,23 @@ def fixed_plan(dealt: Dealt, fee: float) -> float:
 
 
 def one_seed(
-    seed: int, name: str, kinds: Sequence[str], fees: Sequence[float], labels: float, folder: Path
+    seed: int,
+    name: str,
+    kinds: Sequence[str],
+    fees: Sequence[float],
+    labels: float,
+    attempts: int,
+    folder: Path,
 ) -> list[dict[str, Any]]:
-    """Return a row for each kind of verifier and fee."""
-    judged, found = world(name, folder, seed), []
+    """Return a row for each kind of verifier and fee; `live` is the same for all of them."""
+    judged, found, live = world(name, folder, seed), [], None
     for kind in kinds:
+        dealt = Dealt.draw(judged, kind, labels=labels, seed=seed)
+        live = live or play(dealt, fee=0.0, exact=False, attempts=1, seed=seed)
+        mix = float(best_fixed_mix(dealt.rewards, dealt.costs, judged.budget)[1])
         for fee in fees:
             usd = fee * judged.budget
-            dealt = Dealt.draw(judged, kind, labels=labels, seed=seed)
-            runs = [
-                play(dealt, fee=usd, exact=kind == "perfect", plans=one, seed=seed)
-                for one in (False, True)
-            ]
-            mix = float(best_fixed_mix(dealt.rewards, dealt.costs, judged.budget)[1])
-            live, plans = runs
+            plans = play(dealt, fee=usd, exact=kind == "perfect", attempts=attempts, seed=seed)
             found.append(
                 {
                     "kind": kind,
@@ -192,6 +199,7 @@ def one_seed(
 @click.option("--verifier", "kinds", multiple=True, type=click.Choice(VERIFIERS))
 @click.option("--fee", "fees", multiple=True, type=float, help="Of a verdict, in budgets.")
 @click.option("--labels", default=0.1, show_default=True, help="Share of answers with a label.")
+@click.option("--attempts", default=2, show_default=True, help="Most calls of a request.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with more data.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON for each row and seed.")
 def main(
@@ -203,6 +211,7 @@ def main(
     kinds: Sequence[str],
     fees: Sequence[float],
     labels: float,
+    attempts: int,
     data: Path | None,
     as_json: bool,
 ) -> None:
@@ -220,6 +229,7 @@ def main(
             kinds=kinds or VERIFIERS,
             fees=fees or (0.01,),
             labels=labels,
+            attempts=attempts,
             folder=folder or BESIDE,
         )
         report(name, labels, [play_one(seed) for seed in range(first, first + seeds)], as_json)

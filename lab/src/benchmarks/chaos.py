@@ -1,5 +1,6 @@
-"""The long round: each fault many times, ten on a service of its own; writes lab/docs/chaos.md and
-lab/docs/chaos.json.
+"""Play the long round of chaos: each fault many times, every ten of them on a service of their own.
+
+The report is lab/docs/chaos.md and lab/docs/chaos.json.
 
     python -m benchmarks.chaos                     # everything, two hours or more
     python -m benchmarks.chaos --scale 0.1         # a tenth of the rounds

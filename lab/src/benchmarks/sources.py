@@ -1,134 +1,88 @@
 """Measure judges that are biased, in the engine: what sources find, and whether correction pays.
 
-    python -m benchmarks.sources            # 30 seeds
-    python -m benchmarks.sources --quick    # 8 seeds
+    python -m benchmarks.sources                      # drawn worlds, 30 seeds
+    python -m benchmarks.sources --world nine --data FOLDER
+    PB_DATA=FOLDER python -m benchmarks.sources --world judges
+    python -m benchmarks.sources --world alerts
 
-Worlds are drawn: five models, six dimensions, no budget. All requests are judged, a share of them
-is labelled by people, and labels come 100 requests late. Three ways to learn are paired by seed.
-`ranks` is what the service does, and `gold` takes people's labels alone. `offset` subtracts the
-judge's offset on the model, from pairs, shrunk towards the mean offset of all models.
-The offset is estimated anew each time the number of pairs has doubled, and all remembered
-labels of the judge are revised then, so what was learned before is corrected, too.
-
-Detection plays no router: pairs of one model, to the alert.
+All requests are judged, a share of them is labelled by people, and labels come 100 requests late.
+Ways to learn are paired by seed, see `source_play.METHODS`. Alerts play no router: pairs of one
+model, to the alert.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from itertools import permutations
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.played import Played
-from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.events import Judged
-from router_state.profiles import knobs_for
+from benchmarks import source_worlds
+from benchmarks.source_play import METHODS, Run, play
+from benchmarks.source_worlds import ATTACKS, Array, World
+from paper.data import JUDGES
 from router_state.sources.pair_sums import PARTS
 from router_state.sources.parting import FALSE, Cell
 
-Array = npt.NDArray[np.float64]
-K, D, REQUESTS, DELAY = 5, 6, 2000, 100
-"""Models, dimensions, requests of a run, and after how many requests a label comes."""
-FIRST_SEED = 900
-"""Seeds from here on: the prototype and its prior widths were chosen on lower ones."""
-NOISE, SCATTER = 0.15, 0.03
-"""Deviations of a pair's difference, and of offsets between models, as the prototype has them."""
-ATTACKS = ("honest", "self-preference", "noise", "compressed", "inverted", "binary", "drift")
-METHODS = ("ranks", "gold", "offset")
+FIRST_SEED = 1000
+"""Seeds from here on: the estimator's priors were chosen on lower ones."""
 
 
-class World(NamedTuple):
-    """Contexts (n, d), gold rewards (n, K) and the judge's labels (n, K)."""
-
-    x: Array
-    gold: Array
-    judge: Array
-
-
-def world(seed: int, attack: str) -> World:
-    """Draw a world with an attack on its judge."""
-    numbers = np.random.default_rng(seed)
-    x = 0.7 * numbers.standard_normal((REQUESTS, D))
-    x[:, -1] = 1.0
-    theta = 0.04 * numbers.standard_normal((K, D))
-    theta[:, -1] = 0.6 + 0.07 * numbers.standard_normal(K)
-    gold = np.clip(x @ theta.T + 0.15 * numbers.standard_normal((REQUESTS, K)), 0.0, 1.0)
-    judge = gold + 0.12 * numbers.standard_normal(gold.shape)
-    second = int(gold.mean(0).argsort()[-2])
-    if attack == "self-preference":
-        judge[:, second] += 0.2
-    elif attack == "noise":
-        judge = 0.6 + 0.25 * numbers.standard_normal(gold.shape)
-    elif attack == "compressed":
-        judge = 0.45 + 0.35 * judge
-    elif attack == "inverted":
-        judge = np.where(x[:, :1] > 0.47, 1.2 - judge, judge)
-    elif attack == "binary":
-        judge = (judge > 0.6).astype(float)
-    elif attack == "drift":
-        judge[REQUESTS // 2 :, second] += 0.3
-    return World(x, gold, np.clip(judge, 0.0, 1.0))
+def compared(
+    worlds: dict[str, Callable[[int], World]], seeds: int, shares: tuple[float, ...]
+) -> Iterator[str]:
+    """Yield rows of differences of mean gold rewards, times 1,000, with 95 %."""
+    for name, world in worlds.items():
+        for share in shares:
+            runs: dict[str, list[Run]] = {method: [] for method in METHODS}
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+                one = world(seed)
+                for method in METHODS:
+                    runs[method].append(play(one, method, share, seed))
+            yield f"| {name} | {share:.0%} | " + " | ".join(_cells(runs)) + " |"
 
 
-class Offsets:
-    """Offsets of a judge by model, from pairs, shrunk towards their mean."""
-
-    def __init__(self) -> None:
-        self.n, self.d, self.due = np.zeros(K), np.zeros(K), 4.0
-        self.of = np.zeros(K)
-
-    def add(self, k: int, difference: float) -> bool:
-        """Add a pair; tell whether offsets are estimated anew."""
-        self.n[k] += 1.0
-        self.d[k] += difference
-        if self.n.sum() < self.due:
-            return False
-        self.due *= 2.0
-        shrunk = (NOISE / SCATTER) ** 2
-        weights = self.n / (self.n + shrunk)
-        means = self.d / np.maximum(self.n, 1.0)
-        center = float((weights * means).sum() / max(weights.sum(), 1e-9))
-        self.of = center + weights * (means - center)
-        return True
+def _cells(runs: dict[str, list[Run]]) -> Iterator[str]:
+    earned = {method: np.array([run.mean for run in ones]) for method, ones in runs.items()}
+    late = {method: np.array([run.late for run in ones]) for method, ones in runs.items()}
+    for method in ("offset", "on", "advised"):
+        yield _difference(earned[method] - earned["ranks"])
+    for method in ("offset", "on", "advised"):
+        yield _difference(earned[method] - earned["gold"])
+    yield _difference(late["on"] - late["gold"])
+    advised = [run.advised for run in runs["advised"] if np.isfinite(run.advised)]
+    when = f", after {np.median(advised):.0f} pairs" if advised else ""
+    yield f"{len(advised)} of {len(runs['advised'])}{when}"
 
 
-def play(one: World, method: str, share: float, seed: int) -> float:
-    """Return the mean gold reward of the decisions of a run."""
-    numbers = np.random.default_rng(seed + 10_000)
-    asked = numbers.random(REQUESTS) < share
-    price = Price(1.0, 1.0)
-    models = {f"m{k}": ModelConfig(price, onboarding_pulls=0) for k in range(K)}
-    knobs = knobs_for("live", {"seed": seed})
-    engine = Played.start(RouterConfig(models, dimensions=D, knobs=knobs))
-    chosen = np.zeros(REQUESTS, np.int64)
-    offsets, judged, revision = Offsets(), list[int](), 0
-    for t in range(REQUESTS):
-        record = engine.decide(f"r{t}", one.x[t], now=float(t))
-        chosen[t] = int(record.model[1:])
-        i = t - DELAY
-        if i < 0:
-            continue
-        k = int(chosen[i])
-        if asked[i]:
-            gold = float(one.gold[i, k])
-            engine.play(Judged(f"r{i}", gold, "human", 2))
-            if method == "offset" and offsets.add(k, float(one.judge[i, k]) - gold):
-                revision += 1
-                for j in judged:
-                    engine.play(_said(one, j, chosen, offsets, revision))
-        elif method != "gold":
-            engine.play(_said(one, i, chosen, offsets, revision))
-            judged.append(i)
-    return float(one.gold[np.arange(REQUESTS), chosen].mean())
+HEAD = (
+    "| judge | gold | offset − ranks | on − ranks | advised − ranks | offset − gold alone "
+    "| on − gold alone | advised − gold alone | late: on − gold alone | advised |\n"
+    "|" + " --- |" * 10
+)
 
 
-def _said(one: World, i: int, chosen: npt.NDArray[np.int64], offsets: Offsets, n: int) -> Judged:
-    k = int(chosen[i])
-    reward = min(max(float(one.judge[i, k]) - float(offsets.of[k]), 0.0), 1.0)
-    return Judged(f"r{i}", reward, "judge", 1, revision=n)
+def _difference(d: Array) -> str:
+    d = d[np.isfinite(d)]
+    if len(d) < LEAST_RUNS:
+        return "–"
+    half = 1.96 * d.std(ddof=1) / len(d) ** 0.5
+    return f"{1e3 * d.mean():+.1f} ± {1e3 * half:.1f}"
+
+
+LEAST_RUNS = 8
+"""Runs below which no difference is given."""
+
+
+def alerts(seeds: int) -> Iterator[str]:
+    """Yield the tables of alerts."""
+    yield "| spread | pairs before | within 60 | median | found |\n| --- | --- | --- | --- | --- |"
+    yield from detection(seeds)
+    yield "\n| differences | lives with a false alert (1 % allowed) |\n| --- | --- |"
+    yield from false_alerts(seeds)
 
 
 def detection(seeds: int) -> Iterator[str]:
@@ -183,44 +137,33 @@ def _until(
     return None
 
 
-def compared(seeds: int, shares: tuple[float, ...], attacks: tuple[str, ...]) -> Iterator[str]:
-    """Yield rows of differences of mean gold rewards, times 1,000, with 95 %."""
-    for attack in attacks:
-        for share in shares:
-            won = np.array(
-                [
-                    [play(one, method, share, seed) for method in METHODS]
-                    for seed in range(FIRST_SEED, FIRST_SEED + seeds)
-                    for one in [world(seed, attack)]
-                ]
-            )
-            ranks, gold, offset = won.T
-            cells = [_difference(offset - ranks), _difference(offset - gold)]
-            cells.append(_difference(gold - ranks))
-            yield f"| {attack} | {share:.0%} | " + " | ".join(cells) + " |"
-
-
-def _difference(d: Array) -> str:
-    half = 1.96 * d.std(ddof=1) / len(d) ** 0.5
-    return f"{1e3 * d.mean():+.1f} ± {1e3 * half:.1f}"
+def worlds_of(name: str, attacks: list[str], folder: Path) -> dict[str, Callable[[int], World]]:
+    """Return worlds by the name of their row, each drawn by a seed."""
+    if name == "judges":
+        return {
+            f"gold {gold}, judge {judge}": partial(source_worlds.of_judges, gold=gold, judge=judge)
+            for gold, judge in permutations(JUDGES, 2)
+        }
+    draw = partial(source_worlds.nine, folder) if name == "nine" else source_worlds.drawn
+    return {attack: partial(draw, attack=attack) for attack in attacks}
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--world", choices=["drawn", "nine", "judges", "alerts"], default="drawn")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
-    parser.add_argument("--shares", nargs="*", type=float, default=[0.02, 0.1])
+    parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
     given = parser.parse_args()
-    seeds = given.seeds or (8 if given.quick else 30)
-    print("| spread | pairs before | within 60 | median | found |\n| --- | --- | --- | --- | --- |")
-    print("\n".join(detection(100 if given.quick else 400)), flush=True)
-    print("\n| differences | lives with a false alert (1 % allowed) |\n| --- | --- |")
-    print("\n".join(false_alerts(50 if given.quick else 300)), flush=True)
-    print("\n| attack | gold | offset − ranks | offset − gold | gold − ranks |")
-    print("| --- | --- | --- | --- | --- |")
-    for row in compared(seeds, tuple(given.shares), tuple(given.attacks)):
+    if given.world == "alerts":
+        rows = alerts(given.seeds)
+    else:
+        print(HEAD)
+        worlds = worlds_of(given.world, given.attacks, given.data)
+        rows = compared(worlds, given.seeds, tuple(given.shares))
+    for row in rows:
         print(row, flush=True)
 
 

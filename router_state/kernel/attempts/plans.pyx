@@ -17,13 +17,8 @@ from libc.math cimport sqrt
 
 import numpy as np
 
-from router_state.kernel.choosing.candidates cimport (
-    COST, Candidates, MEAN, PENALTY, ROW, SPREAD,
-)
-from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.numbers.elementary cimport below
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, behind, block, known, of_block, scratch, view,
+    Flag, Floats, Index, Real, behind, block, known, of_block, view, whole,
 )
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR
@@ -34,19 +29,41 @@ cdef Real LEAST_RIGHT = 0.02
 0 and 1, too."""
 cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
-cdef Real LOWEST = -float("inf")
-cdef Real DRAWN = 0.5
-"""Share of b's draw that counts where plans are compared with a call of b alone. With all of it good
-verifiers gain less on CodeRouterBench; with none plans take b's exploration, worthless verifiers
-cost up to 2 points, and a third of the budget is not spent (attempts, in the laboratory)."""
-cdef Real INFINITE = float("inf")
-cdef Real PLAN_WIDEST = 4.0
-cdef enum:
-    PLAN_CELLS = 48
-"""Deviations either way, and cells, that probabilities are summed over."""
 cdef Real NEVER = -1e9
 """Reward of a look that can't be taken."""
 cdef Real FAR = _FAR
+cdef enum:
+    WIDTH = 128
+    WON = 0
+    MULTIPLE = 1
+    SCORE = 2
+    USD = 3
+    SPREAD = 4
+    OTHER_VALUE = 5
+    OTHER_SCORE = 6
+    OTHER_USD = 7
+    OTHER_SPREAD = 8
+    BEST_VALUE = 9
+    BEST_SCORE = 10
+    BEST_USD = 11
+    ROWS = 12
+"""Numbers from one row to the next, at least as many as contexts. Rows: of each context the best arm
+and the context's multiple of the price; that arm's score, cost and deviation of its outcome; the
+same and the value of the second-best arm; and of the best option.
+"""
+
+cdef extern from "vectored.h":
+    pass
+
+cdef extern from *:
+    """
+    VECTORED static void wide_second_best(
+        double*, double*, double*, double*, double, double, Py_ssize_t
+    );
+    VECTORED static void wide_plan_rows(
+        double*, double*, double*, double, double, double, Py_ssize_t
+    );
+    """
 
 
 cdef class Looks:
@@ -65,12 +82,16 @@ cdef class Looks:
 
     def put(self, Index look, Index k, Real right, Real wrong):
         """Set which shares of the k-th model's right and wrong answers a look passes."""
+        self.set(look, k, right, wrong)
+
+    cdef set(self, Index look, Index k, Real right, Real wrong):
+        """See `put`."""
         if not (0 <= look < self.L and 0 <= k < self.K):
             raise IndexError(f"there is no look {look} at model {k}")
         self.values[2 * self.L + look * self.K + k] = right
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
 
-    def charge(self, Index look, Real usd, Real alike):
+    cpdef charge(self, Index look, Real usd, Real alike):
         """Set the dollars of a look, and its ρ."""
         if not 0 <= look < self.L:
             raise IndexError(f"there is no look {look}")
@@ -104,341 +125,152 @@ cdef class PlannedOptions(Options):
         single: scores and costs of the arms alone.
         looks: looks at the arms' answers.
         shut: by row, the numbers of the looks that the row's request can't have.
+        rewards: options whose scores are the expected rewards; None: those of `single`. Where they
+            are given, costs are other than dollars, and scores have the dollars in them.
+        per_dollar: what a dollar of a look costs in reward, beside `rewards`.
     """
 
-    def __init__(self, Options single, Looks looks, dict shut):
+    def __init__(
+        self, Options single, Looks looks, dict shut, Options rewards=None, Real per_dollar=0.0
+    ):
         n, K, L = single.n, single.K, looks.L
         Options.__init__(self, n, K)
-        if looks.K != K or n > len(PRICES):
+        if looks.K != K or n > len(PRICES) or n > WIDTH:
             raise ValueError(f"looks at {looks.K} models are none at {K}")
         self.array, self.values, self.looks = single.array, single.values, looks
+        self._rewards = single if rewards is None else rewards
+        if self._rewards.K != K or self._rewards.n != n:
+            raise ValueError(f"rewards of {self._rewards.K} models are none of {K}")
+        self.per_dollar, self._in_dollars = per_dollar, rewards is None
         self._prices = PRICES
         self.own = known(PRICES, len(PRICES))
-        self._block = block(n * K * (1 + 3 * L))
+        self._block = block(WIDTH * (K + 3 * K * L + ROWS))
         self.parts = of_block(self._block)
         self._prepare()
         for row, numbers in shut.items():
             for look in numbers:
                 if row < n and 0 <= look < L:
                     for k in range(K):
-                        self.parts[n * K + ((row * K + k) * L + look) * 3] = NEVER
+                        self.part(k, look)[row] = NEVER
+
+    cdef Floats part(self, Index k, Index look) noexcept:
+        """Return the three rows of calls of the k-th arm with a look, see `_prepare`."""
+        return behind(self.parts, (self.K + (k * self.looks.L + look) * 3) * WIDTH)
 
     cdef void _prepare(self):
         """Write the numbers that do not depend on the price. Of each answer, the deviation of its
-        outcome. Of each call with a look, its own reward, the probability that another call
-        follows, and the loss of the second answer per unit of that answer's deviation.
+        outcome. Of each call with a look: 0. its own reward, 1. the probability that another call
+        follows, and 2. the loss of the second answer per unit of that answer's deviation.
         """
-        n, K, L, looks = self.n, self.K, self.looks.L, self.looks
-        for row in range(n):
-            for k in range(K):
-                score: Real = self.values[k * n + row]
-                r: Real = bounded(score)
-                deviation: Real = sqrt(r * (1.0 - r))
-                self.parts[row * K + k] = deviation
-                for look in range(L):
-                    part: Floats = behind(self.parts, n * K + ((row * K + k) * L + look) * 3)
-                    t: Real = looks.passes(look, k)
-                    f: Real = looks.slips(look, k)
-                    part[0] = NEVER if score < OPEN else score - (1.0 - t) * r
-                    part[1] = 1.0 - t * r - f * (1.0 - r)
-                    part[2] = looks.alike(look) * max(t - f, 0.0) * deviation
-
-    def spend(self, Real price):
-        """Return the mean cost of the options that the contexts choose at a price of a dollar."""
-        self.choose(price)
-        return self.dollars / self.n
+        n, K, looks = self.n, self.K, self.looks
+        for k in range(K):
+            scores: Floats = behind(self.values, k * n)
+            rewards: Floats = behind(self._rewards.values, k * n)
+            deviations: Floats = behind(self.parts, k * WIDTH)
+            for row in range(n):
+                right: Real = bounded(rewards[row])
+                deviations[row] = sqrt(right * (1.0 - right))
+            for look in range(looks.L):
+                t: Real = looks.passes(look, k)
+                f: Real = looks.slips(look, k)
+                alike: Real = looks.alike(look) * max(t - f, 0.0)
+                own: Floats = self.part(k, look)
+                fee: Real = self.per_dollar * looks.fee(look)
+                for row in range(n):
+                    r: Real = bounded(rewards[row])
+                    own[row] = scores[row] - (1.0 - t) * r - fee
+                    own[row] = NEVER if scores[row] < OPEN else own[row]
+                    own[WIDTH + row] = 1.0 - t * r - f * (1.0 - r)
+                    own[2 * WIDTH + row] = alike * deviations[row]
 
     cdef void choose(self, Real price):
         """See Options."""
         Options.choose(self, price)
         if price >= FAR:
             return
-        n, K, L = self.n, self.K, self.looks.L
-        looks, own = self.looks, self.own
+        n, K, looks = self.n, self.K, self.looks
         scores: Floats = self.values
         costs: Floats = behind(scores, K * n)
-        won: Floats = behind(costs, (K + 1) * n)
-        for row in range(n):
-            b: Index = <Index>won[row]
-            top: Real = scores[b * n + row] - price * costs[b * n + row]
-            if scores[b * n + row] < OPEN:
-                continue
-            # The second-best arm, for plans that begin with the best.
-            other: Index = -1
-            most: Real = LOWEST
-            for k in range(K):
-                value: Real = scores[k * n + row] - price * costs[k * n + row]
-                if k != b and value > most and scores[k * n + row] >= OPEN:
-                    most, other = value, k
-            gain: Real = 0.0
-            score: Real = 0.0
-            dollars: Real = 0.0
-            parts: Floats = behind(self.parts, n * K + row * K * L * 3)
-            for k in range(K):
-                second: Index = other if k == b else b
-                if second < 0:
-                    continue
-                then: Index = second * n + row
-                cost: Real = costs[k * n + row]
-                following: Real = scores[then] - price * costs[then]
-                deviation: Real = self.parts[row * K + second]
-                for look in range(L):
-                    part: Floats = behind(parts, (k * L + look) * 3)
-                    usd: Real = cost + looks.fee(look) * own[row]
-                    worth: Real = part[0] - part[2] * deviation
-                    more: Real = worth - price * usd + part[1] * following - top
-                    if more > gain:
-                        gain = more
-                        score = worth + part[1] * scores[then]
-                        dollars = usd + part[1] * costs[then]
-            if gain > 0.0:
-                self.total += score - scores[b * n + row]
-                self.dollars += dollars - costs[b * n + row]
-
-
-cdef class Planning:
-    """One request's plans, given the draws of its arms.
-
-    With b the arm whose draw is best, and z its drawn score, the gain of each plan over a call of b
-    alone is a line α − β·z: plans count for what is expected of the other arm. So a plan is made
-    where z lies in an interval, and its propensity is an integral over that. An arm that is drawn
-    far above what is expected of it is called alone: plans take nothing from exploration.
-
-    Args:
-        seen: predictions for the arms, with their draws.
-        models: cost models of the arms.
-        shut: numbers of looks that can't be taken.
-        per_dollar: what a dollar costs in reward.
-        left_usd: dollars that both calls may be expected to cost, and the look; most_usd: what they
-            stay below in nine of ten cases.
-    """
-
-    cdef Candidates seen
-    cdef list models
-    cdef object shut
-    cdef Real per_dollar
-    cdef Real left_usd
-    cdef Real most_usd
-
-    def __init__(
-        self,
-        Candidates seen,
-        list models,
-        shut,
-        *,
-        Real per_dollar,
-        Real left_usd,
-        Real most_usd,
-    ):
-        if not len(models) == len(seen.excluded) == seen.K:
-            raise ValueError(f"{len(models)} models are not {seen.K}")
-        self.seen, self.models, self.shut = seen, models, shut
-        self.per_dollar, self.left_usd, self.most_usd = per_dollar, left_usd, most_usd
-
-    def best(self, Index b, Looks looks):
-        """Return the plan that is better than a call of the b-th arm alone by the most, as that was
-        drawn, and ends with it or begins with it: (first, look, second, gain); None: there is
-        none."""
-        held = self._lines(b, looks)
-        lines: Floats = of_block(held)
-        z: Real = self.seen.score_at(ROW * b)
-        L: Index = looks.L
-        gain: Real = 0.0
-        found: Index = -1
-        for i in range(self.seen.K * L):
-            more: Real = lines[2 * i] - lines[2 * i + 1] * z
-            if more > gain:
-                gain, found = more, i
-        if found < 0:
-            return None
-        k: Index = found // L
-        return k, found % L, (self._other(b) if k == b else b), gain
-
-    cdef Index _other(self, Index b):
-        """Return the arm that is expected to be the best of the others; −1: there is none."""
-        values: Floats = self.seen._values
-        other: Index = -1
-        most: Real = LOWEST
-        for k in range(self.seen.K):
-            value: Real = values[ROW * k + MEAN] - values[ROW * k + PENALTY]
-            if k != b and value > most and self.seen.excluded[k] is None:
-                most, other = value, k
-        return other
-
-    cdef _lines(self, Index b, Looks looks):
-        """Return α and β of every first arm and look; of those that can't be, α is `NEVER`."""
-        seen: Candidates = self.seen
-        K, L = seen.K, looks.L
-        if looks.K != K or not 0 <= b < K:
-            raise ValueError(f"looks at {looks.K} models are none at {K}")
-        held = scratch(2 * K * L)
-        lines: Floats = of_block(held)
-        values: Floats = seen._values
-        other: Index = self._other(b)
-        expected: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
+        room: Floats = behind(self.parts, (K + 3 * K * looks.L) * WIDTH)
+        self._begin(price, scores, costs, room)
         for k in range(K):
-            second: Index = other if k == b else b
-            possible = second >= 0 and seen.excluded[k] is None
-            at: Floats = behind(values, ROW * k)
-            then: Floats = behind(values, ROW * max(second, 0))
-            r: Real = bounded(at[MEAN])
-            other_r: Real = bounded(then[MEAN])
-            following: Real = then[MEAN] - then[PENALTY]
-            for look in range(L):
-                line: Floats = behind(lines, 2 * (k * L + look))
-                line[0], line[1] = NEVER, 1.0
-                fee: Real = looks.fee(look)
-                if not possible or (self.shut and look in self.shut):
-                    continue
-                if not self._pays(k, fee, second):
-                    continue
-                t: Real = looks.passes(look, k)
-                f: Real = looks.slips(look, k)
-                less: Real = looks.gap(look, k, r, other_r) + self.per_dollar * fee
-                if k == b:
-                    line[1] = 1.0 - t + (t - f) * following
-                    line[0] = (1.0 - f) * following - less - line[1] * at[PENALTY]
-                else:
-                    line[1] = t * r + f * (1.0 - r)
-                    line[0] = at[MEAN] - at[PENALTY] - (1.0 - t) * r - less
-                line[0] -= (1.0 - DRAWN) * line[1] * expected
-                line[1] *= DRAWN
-        return held
+            own: Floats = behind(self.parts, k * WIDTH)
+            second_best(behind(scores, k * n), behind(costs, k * n), own, room, k, price, n)
+        for k in range(K):
+            for look in range(looks.L):
+                fee: Real = looks.fee(look) if self._in_dollars else 0.0
+                plan_rows(self.part(k, look), behind(costs, k * n), room, k, price, fee, n)
+        self.total, self.dollars = 0.0, 0.0
+        for row in range(n):
+            self.total += room[BEST_SCORE * WIDTH + row]
+            self.dollars += room[BEST_USD * WIDTH + row]
 
-    cdef Flag _pays(self, Index first, Real fee, Index second):
-        """Tell whether there is money for two calls and a look."""
-        values: Floats = self.seen._values
-        a: Real = values[ROW * first + COST]
-        b: Real = values[ROW * second + COST]
-        if a + fee + b > self.left_usd:
-            return False
-        one: CostModel = self.models[first]
-        dear: Real = one.dear(a) + fee
-        one = self.models[second]
-        return dear + one.dear(b) <= self.most_usd
-
-    cdef Real _won(self, Index b, Real low, Real high):
-        """Return the probability that the b-th arm's draw is the best, and lies in an interval."""
-        values: Floats = self.seen._values
-        mean: Real = values[ROW * b + MEAN] - values[ROW * b + PENALTY]
-        deviation: Real = sqrt(values[ROW * b + SPREAD])
-        if deviation <= 0.0:
-            return self._below_all(b, mean) if low <= mean < high else 0.0
-        low = max(low, mean - PLAN_WIDEST * deviation)
-        high = min(high, mean + PLAN_WIDEST * deviation)
-        if low >= high:
-            return 0.0
-        step: Real = (high - low) / PLAN_CELLS
-        total: Real = 0.0
-        before: Real = self._below_all(b, low)
-        mass: Real = below((low - mean) / deviation)
-        for i in range(1, PLAN_CELLS + 1):
-            z: Real = low + step * i
-            now: Real = self._below_all(b, z)
-            upto: Real = below((z - mean) / deviation)
-            total += 0.5 * (now + before) * (upto - mass)
-            before, mass = now, upto
-        return total
-
-    cdef Real _below_all(self, Index b, Real z):
-        """Return the probability that all other arms' draws are below z."""
-        values: Floats = self.seen._values
-        product: Real = 1.0
-        for k in range(self.seen.K):
-            if k != b and self.seen.excluded[k] is None:
-                gap: Real = z - values[ROW * k + MEAN] + values[ROW * k + PENALTY]
-                deviation: Real = sqrt(values[ROW * k + SPREAD])
-                if gap < -PLAN_WIDEST * deviation:
-                    return 0.0
-                if gap < PLAN_WIDEST * deviation:
-                    product *= below(gap / deviation)
-        return product
-
-    def chances(self, Index b, Index first, Looks sure, Looks hopeful, Real tried):
-        """Return the probabilities of what may be done with the b-th arm's draw the best: a call of
-        it alone, the plan of `sure` and that of `hopeful` that begin with an arm.
-
-        Args:
-            sure, hopeful: what plans are made by, and what they are tried by where there is none,
-                with the probability `tried`.
-        """
-        made, hoped = self._lines(b, sure), self._lines(b, hopeful)
-        n: Index = self.seen.K * sure.L
-        certain: Real = crossing(of_block(made), n)
-        hoping: Real = crossing(of_block(hoped), n)
-        planned: Real = 0.0
-        trial: Real = 0.0
-        for look in range(sure.L):
-            i: Index = first * sure.L + look
-            low, high = interval(of_block(made), n, i)
-            if low < high:
-                planned += self._won(b, low, high)
-            low, high = interval(of_block(hoped), n, i)
-            if max(low, certain) < high:
-                trial += tried * self._won(b, max(low, certain), high)
-        alone: Real = self._won(b, certain, INFINITE)
-        if hoping > certain:
-            alone -= tried * self._won(b, certain, hoping)
-        return alone, planned, trial
-
-    def chance_of_first(self, Index first, Looks sure, Looks hopeful, Real tried):
-        """Return the probability that an arm is called first, alone or with a plan; arguments are
-        those of `chances`."""
-        total: Real = 0.0
-        for b in range(self.seen.K):
-            if self.seen.excluded[b] is None:
-                alone, planned, trial = self.chances(b, first, sure, hopeful, tried)
-                total += planned + trial + (alone if b == first else 0.0)
-        return min(total, 1.0)
+    cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room):
+        """Write each context's best arm: so far it is the best option, and there is no other."""
+        n: Index = self.n
+        won: Floats = behind(costs, (self.K + 1) * n)
+        for row in range(n):
+            b: Index = whole(won[row])
+            score: Real = scores[b * n + row]
+            usd: Real = costs[b * n + row]
+            room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = b, self.own[row]
+            room[SCORE * WIDTH + row] = room[BEST_SCORE * WIDTH + row] = score
+            room[USD * WIDTH + row] = room[BEST_USD * WIDTH + row] = usd
+            room[SPREAD * WIDTH + row] = self.parts[b * WIDTH + row]
+            room[BEST_VALUE * WIDTH + row] = score - price * usd
+            room[OTHER_VALUE * WIDTH + row] = room[OTHER_SCORE * WIDTH + row] = NEVER
+            room[OTHER_USD * WIDTH + row] = room[OTHER_SPREAD * WIDTH + row] = 0.0
 
 
-cdef Real crossing(Floats lines, Index n) noexcept:
-    """Return the score from which no line is above 0."""
-    found: Real = -INFINITE
-    for i in range(n):
-        if lines[2 * i] > 0.5 * NEVER and lines[2 * i + 1] > 0.0:
-            found = max(found, lines[2 * i] / lines[2 * i + 1])
-    return found
+cdef void second_best "wide_second_best"(
+    Floats scores, Floats costs, Floats spreads, Floats room, Real k, Real price, Index n
+) noexcept:
+    """Let the k-th arm be a context's second-best where it is better than the one so far."""
+    for row in range(n):
+        score: Real = scores[row]
+        usd: Real = costs[row]
+        value: Real = score - price * usd
+        value = value if score >= OPEN else NEVER
+        value = NEVER if room[WON * WIDTH + row] == k else value
+        before: Real = room[OTHER_VALUE * WIDTH + row]
+        kept_score: Real = room[OTHER_SCORE * WIDTH + row]
+        kept_usd: Real = room[OTHER_USD * WIDTH + row]
+        kept_spread: Real = room[OTHER_SPREAD * WIDTH + row]
+        spread: Real = spreads[row]
+        room[OTHER_VALUE * WIDTH + row] = value if value > before else before
+        room[OTHER_SCORE * WIDTH + row] = score if value > before else kept_score
+        room[OTHER_USD * WIDTH + row] = usd if value > before else kept_usd
+        room[OTHER_SPREAD * WIDTH + row] = spread if value > before else kept_spread
 
 
-cdef (Real, Real) interval(Floats lines, Index n, Index i) noexcept:
-    """Return between which scores a line is the highest, and above 0."""
-    a: Real = lines[2 * i]
-    b: Real = lines[2 * i + 1]
-    if a <= 0.5 * NEVER or b <= 0.0:
-        return 0.0, 0.0
-    low: Real = -INFINITE
-    high: Real = a / b
-    for j in range(n):
-        more: Real = a - lines[2 * j]
-        steeper: Real = b - lines[2 * j + 1]
-        if j == i or lines[2 * j] <= 0.5 * NEVER:
-            continue
-        if steeper > 0.0:
-            high = min(high, more / steeper)
-        elif steeper < 0.0:
-            low = max(low, more / steeper)
-        elif more < 0.0 or (more == 0.0 and j < i):
-            return 0.0, 0.0
-    return low, high
-
-
-def expected_of(Candidates seen, Looks looks, Index first, Index look, Index second):
-    """Return a plan's expected reward, the probability of its second call, and the reward that the
-    second call loses at ρ = 1 because the first answer did not pass.
+cdef void plan_rows "wide_plan_rows"(
+    Floats own, Floats costs, Floats room, Real k, Real price, Real fee, Index n
+) noexcept:
+    """Let a call of the k-th arm with a look be a context's option where a plan that begins with it
+    is better than the best so far; `own` are its three rows, see `PlannedOptions._prepare`.
     """
-    if not (0 <= look < looks.L and max(first, second) < min(seen.K, looks.K)):
-        raise IndexError(f"there is no look {look} at {first}")
-    at: Floats = behind(seen._values, seen.row(first))
-    then: Floats = behind(seen._values, seen.row(second))
-    r: Real = bounded(at[MEAN])
-    right: Real = looks.passes(look, first) * r
-    fails: Real = 1.0 - right - looks.slips(look, first) * (1.0 - r)
-    lost: Real = looks.gap(look, first, r, bounded(then[MEAN]))
-    alike: Real = looks.alike(look)
-    reward: Real = at[MEAN] - (r - right) + fails * then[MEAN] - lost
-    return reward, fails, lost / (alike * max(fails, LEAST_RIGHT)) if alike > 0.0 else 0.0
+    for row in range(n):
+        first: Real = room[WON * WIDTH + row]
+        best_score: Real = room[SCORE * WIDTH + row]
+        best_usd: Real = room[USD * WIDTH + row]
+        best_spread: Real = room[SPREAD * WIDTH + row]
+        other_score: Real = room[OTHER_SCORE * WIDTH + row]
+        other_usd: Real = room[OTHER_USD * WIDTH + row]
+        other_spread: Real = room[OTHER_SPREAD * WIDTH + row]
+        score: Real = other_score if first == k else best_score
+        usd: Real = other_usd if first == k else best_usd
+        spread: Real = other_spread if first == k else best_spread
+        goes_on: Real = own[WIDTH + row]
+        score = own[row] - own[2 * WIDTH + row] * spread + goes_on * score
+        usd = costs[row] + fee * room[MULTIPLE * WIDTH + row] + goes_on * usd
+        value: Real = score - price * usd
+        before: Real = room[BEST_VALUE * WIDTH + row]
+        kept_score: Real = room[BEST_SCORE * WIDTH + row]
+        kept_usd: Real = room[BEST_USD * WIDTH + row]
+        room[BEST_VALUE * WIDTH + row] = value if value > before else before
+        room[BEST_SCORE * WIDTH + row] = score if value > before else kept_score
+        room[BEST_USD * WIDTH + row] = usd if value > before else kept_usd
 
 
-cdef inline Real bounded(Real reward) noexcept:
+cdef Real bounded(Real reward) noexcept:
     return LEAST_RIGHT if reward < LEAST_RIGHT else 1.0 - LEAST_RIGHT if reward > 1.0 - LEAST_RIGHT else reward

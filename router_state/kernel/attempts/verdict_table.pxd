@@ -1,3 +1,4 @@
+from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 
@@ -10,3 +11,5 @@ cdef class VerdictTable:
     cdef Floats values
     cdef Floats row_of(self, Index k)
     cdef Real chance(self, Floats own, Index j, Real logit, Real deviations)
+    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations)
+    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations)

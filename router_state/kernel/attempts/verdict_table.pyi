@@ -1,5 +1,7 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from router_state.kernel.attempts.plans import Looks
 
 class VerdictTable:
     exact: bool
@@ -11,6 +13,7 @@ class VerdictTable:
     def is_sound(self) -> bool: ...
     def keep(self, names: Sequence[str]) -> None: ...
     def restore(self, numbers: Sequence[float]) -> None: ...
+    def given(self, k: int, j: int, reward: float) -> float: ...
     def see(self, k: int, j: int, reward: float) -> None: ...
     def learn(
         self, k: int, j: int, reward: float, variance: float, label: float
@@ -22,3 +25,13 @@ class VerdictTable:
     ) -> tuple[float, float]: ...
     def tells(self, k: int, j: int, reward: float, noise: float) -> tuple[float, float]: ...
     def likelihoods(self, k: int, edge: int, deviations: float) -> tuple[float, float]: ...
+    def show(
+        self,
+        rows: Collection[int],
+        look: int,
+        usd: float,
+        sure: Looks,
+        likely: Looks,
+        hopeful: Looks,
+        away: float,
+    ) -> None: ...

@@ -13,6 +13,7 @@ from libc.math cimport sqrt
 
 import numpy as np
 
+from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.learning.counts cimport MEMORY
 from router_state.kernel.numbers.elementary cimport exp, log
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, view
@@ -109,6 +110,17 @@ cdef class VerdictTable:
         J, values = self.J, self.values
         h: Real = values[j] + own[j] + deviations * sqrt(values[J + j] + own[J + j])
         return 1.0 / (1.0 + exp(-logit - h))
+
+    def given(self, Index k, Index j, Real reward):
+        """Return the probability that the k-th model's answer is right, given its bin.
+
+        Args:
+            reward: what is expected of the answer without its verdict.
+        """
+        if not 0 <= j < self.J:
+            raise IndexError(f"there is no bin {j} of {self.J}")
+        r: Real = bounded(reward)
+        return self.chance(self.row_of(k), j, log(r / (1.0 - r)), 0.0)
 
     def see(self, Index k, Index j, Real reward):
         """Count a verdict: bin j, for an answer of the k-th model whose expected reward was
@@ -228,7 +240,11 @@ cdef class VerdictTable:
         Args:
             deviations: posterior deviations of h by which verdicts are assumed to tell more.
         """
-        J, own = self.J, self.row_of(k)
+        return self.shares(self.row_of(k), edge, deviations)
+
+    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations):
+        """See `likelihoods`."""
+        J: Index = self.J
         logit: Real = log(own[4 * J] / (1.0 - own[4 * J]))
         rights: Real = 0.0
         wrongs: Real = 0.0
@@ -243,6 +259,24 @@ cdef class VerdictTable:
                 passed += share * right
                 slipped += share * (1.0 - right)
         return passed / rights, slipped / wrongs
+
+    def show(self, rows, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away):
+        """Write `likelihoods` of these models into looks, at worst, as expected and at best.
+
+        Args:
+            look: number of the look whose first bin that passes is 1; the others follow.
+            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
+        """
+        for edge in range(1, self.J):
+            number: Index = look + edge - 1
+            for looks, deviations in ((sure, -away), (likely, 0.0), (hopeful, away)):
+                self._show(rows, edge, number, usd, looks, deviations)
+
+    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations):
+        looks.charge(number, usd, self.values[2 * self.J])
+        for k in rows:
+            right, wrong = self.shares(self.row_of(k), edge, deviations)
+            looks.set(number, k, right, wrong)
 
 
 cdef Real bounded(Real reward) noexcept:

@@ -29,6 +29,7 @@ cdef class Candidates:
     cdef void _start(self, tuple models, list excluded)
     cdef void _set(self, Index which, numbers)
     cpdef Real reward(self, Index k)
+    cpdef tuple expected(self, Index k)
     cpdef Real cost_usd(self, Index k)
     cdef void _require_reasons(self)
     cdef Index row(self, Index k)

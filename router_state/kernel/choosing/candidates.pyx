@@ -59,6 +59,10 @@ cdef class Candidates:
         """The expected rewards."""
         return self.column(MEAN)
 
+    @mean.setter
+    def mean(self, rewards):
+        self._set(MEAN, rewards)
+
     @property
     def bonus(self):
         """The exploration bonuses."""
@@ -87,6 +91,18 @@ cdef class Candidates:
         """Mean, bonus and expected cost of the first arm, of the second, and so on."""
         return [self._values[ROW * k + i] for k in range(self.K) for i in range(3)]
 
+    def rows(self):
+        """Return of each arm its name, mean, bonus, penalty, score, expected cost, and why it could
+        not be chosen: what a decision publishes, in this order.
+        """
+        self._require_reasons()
+        found: list[tuple] = []
+        for k in range(self.K):
+            of: Floats = behind(self._values, ROW * k)
+            model, why, score = self.models[k], self.excluded[k], self.score_at(ROW * k)
+            found.append((model, of[MEAN], of[BONUS], of[PENALTY], score, of[COST], why))
+        return found
+
     @property
     def unsure(self):
         """The doubts, once a decision has drawn: the shared doubt of a reward, then the three
@@ -113,6 +129,11 @@ cdef class Candidates:
     cpdef Real reward(self, Index k):
         """Return the expected reward of the k-th arm."""
         return self._values[self.row(k) + MEAN]
+
+    cpdef tuple expected(self, Index k):
+        """Return the expected reward and dollars of the k-th arm."""
+        row: Index = self.row(k)
+        return self._values[row + MEAN], self._values[row + COST]
 
     cpdef Real cost_usd(self, Index k):
         """Return the expected dollars of the k-th arm."""

@@ -22,9 +22,11 @@ cdef class Portfolio:
     cdef public Real highest_per_1k
     cdef public Flag onboarding
     cdef public Flag suspect
+    cdef public Flag unproven
     cpdef Arm find(self, str name)
     cpdef void played(self, Index k, Index t, Flag pulled)
     cpdef Flag due(self)
+    cpdef void serve(self, x, Flag free)
     cpdef void estimate_rewards(self, Index t, Real gamma)
     cpdef learn(self, Arm arm, x, Real reward, Index t, Real gamma, Real now)
     cpdef Candidates look(self, x, Real tokens)

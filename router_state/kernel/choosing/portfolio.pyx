@@ -39,7 +39,7 @@ cdef class Portfolio:
     bills, and `costs` by position. `priced` are the regressions of bills of arms that are not
     free. `open` is a list with None for each arm while every arm takes traffic, else None.
     `highest_per_1k` is the highest list price of an arm that takes traffic. `onboarding` and
-    `suspect` say whether there is any such arm.
+    `suspect` say whether there is any such arm, `unproven` whether there is one of either.
     """
 
     def __init__(self, journal, SharedPrior rewards, SharedPrior bills):
@@ -68,6 +68,7 @@ cdef class Portfolio:
         self.highest_per_1k = max([arm.per_1k for arm in taking], default=0.0)
         self.onboarding = any(arm.pulls_left for arm in arms)
         self.suspect = any(arm.suspicion is not None for arm in arms)
+        self.unproven = self.onboarding or self.suspect
 
     cpdef void played(self, Index k, Index t, Flag pulled):
         """Note that the k-th arm was chosen at clock t, for an onboarding pull or not."""
@@ -85,6 +86,13 @@ cdef class Portfolio:
     cpdef Flag due(self):
         """Tell whether a shared prior must be estimated before the next decision."""
         return self.rewards.is_due() or self.bills.is_due()
+
+    cpdef void serve(self, x, Flag free):
+        """Add a decision's context to the posterior sample, and measure its levels again where
+        that is due, see `PosteriorSample`.
+        """
+        if not self.sample.serve(x):
+            self.sample.measure(self.regressions, noise=self.rewards.noise, free=free)
 
     cpdef void estimate_rewards(self, Index t, Real gamma):
         """Let all arms forget until clock t, except those under suspicion, and estimate the shared

@@ -8,6 +8,7 @@ cdef enum:
 
 cdef class PosteriorSample:
     cdef public object journal
+    cdef public set pieces
     cdef public Index d
     cdef public Index K
     cdef public Index decided

@@ -42,14 +42,14 @@ cdef class PosteriorSample:
     """
 
     def __init__(self, d, journal):
-        self.journal, self.d, self.K = journal, d, 0
+        self.journal, self.pieces, self.d, self.K = journal, journal.pieces, d, 0
         self.array = np.zeros(d)
         self.values = view(self.array)
         self.decided = self.left = 0
 
     def resize(self, K):
         """Reset for K arms; the mean context stays."""
-        self.journal.pieces.add(SAMPLE_PIECE)
+        self.pieces.add(SAMPLE_PIECE)
         center = self.array[2 * self.K :]
         self.K, self.left = K, 0
         self.array = np.concatenate([np.zeros(2 * K), center])
@@ -61,7 +61,7 @@ cdef class PosteriorSample:
         """
         d: Index = self.d
         context: Floats = known(x, d)
-        self.journal.pieces.add(SAMPLE_PIECE)
+        self.pieces.add(SAMPLE_PIECE)
         self.decided += 1
         count: Real = self.decided
         count = min(count, LATELY)

@@ -60,6 +60,14 @@ cdef class Debt:
         before: Real = self._scatter(budget_usd)
         self.scatter = before + (away * away - before) / (GUESSED + self.settled)
 
+    cpdef Flag settle(self, Real difference_usd, Real budget_usd, Flag first):
+        """Add a bill's difference from what was charged before, and to the scatter if it is the
+        request's first bill; return as `charge`.
+        """
+        if first:
+            self.note(difference_usd, budget_usd)
+        return self.charge(difference_usd, budget_usd)
+
     cdef Real _scatter(self, Real budget_usd):
         return self.scatter if self.scatter >= 0.0 else budget_usd * budget_usd
 

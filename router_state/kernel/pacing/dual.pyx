@@ -75,6 +75,11 @@ cdef class Options:
                 values[lowest + row] = cost if cost < least else least
         return total_of(values, lowest, n) / n
 
+    def spend(self, Real price):
+        """Return the mean cost of what the contexts choose at a price of a dollar."""
+        self.choose(price)
+        return self.dollars / self.n
+
     cdef void choose(self, Real price):
         """Let every context choose at a price of a dollar."""
         weight: Real = 1.0

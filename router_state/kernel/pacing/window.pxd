@@ -1,11 +1,15 @@
-from router_state.kernel.numbers.words cimport Index
+from router_state.kernel.numbers.words cimport Index, Singles
 
 
 cdef class Window:
     cdef public object journal
-    cdef public Index d
-    cdef public object contexts
+    cdef readonly Index d
+    cdef set written
+    cdef readonly object contexts
+    cdef Singles held
+    cdef Index room
     cdef public dict limited
     cdef public Index size
     cdef public Index next
     cpdef Index push(self, x, limited_to)
+    cdef void _hold(self, contexts)

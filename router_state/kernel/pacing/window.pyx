@@ -11,9 +11,9 @@ from router_state.kernel.choosing.portfolio cimport Portfolio
 from router_state.kernel.choosing.sample cimport EVERY
 from ground.refusing import DamagedState
 from router_state.kernel.numbers.randomness cimport Chance
-from router_state.kernel.numbers.words cimport Flag, Index, Real
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, singles
 from router_state.kernel.pacing.dual cimport Options
-from router_state.kernel.pacing.window_scores import keep, options
+from router_state.kernel.pacing.window_scores import options
 
 LIMITED = msgspec.json.Decoder(dict[int, list[str]])
 """Decoder of the models that the requests of a block were limited to."""
@@ -74,14 +74,14 @@ cdef class Window:
     Attributes:
         d: dimensions.
         contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
-            have few.
+            have few. `held` is the kernel's view of it.
         limited: by slot, the models that a request was limited to, if it was.
         size: slots in use; next: the slot that is written next.
     """
 
     def __init__(self, d, journal):
-        self.journal, self.d = journal, d
-        self.contexts = np.zeros((BLOCK, d), dtype=np.float32)
+        self.journal, self.written, self.d = journal, journal.pieces, d
+        self._hold(np.zeros((BLOCK, d), dtype=np.float32))
         self.limited = {}
         self.size = 0
         self.next = 0
@@ -93,10 +93,14 @@ cdef class Window:
 
     cpdef Index push(self, x, limited_to):
         """Store a context in place of the oldest one; return its slot."""
-        slot: Index = self.next
-        if slot >= len(self.contexts):
+        slot, d = self.next, self.d
+        context: Floats = known(x, d)
+        if not 0 <= slot < WINDOW:
+            raise IndexError(f"there is no slot {slot}")
+        if slot >= self.room:
             self.reserve(slot + 1)
-        keep(self.contexts, slot, x, self.d)
+        for i in range(d):
+            self.held[slot * d + i] = context[i]
         if limited_to is not None:
             self.limited[slot] = limited_to
         elif self.limited:
@@ -104,8 +108,12 @@ cdef class Window:
         self.next = (slot + 1) % WINDOW
         if self.size < WINDOW:
             self.size += 1
-        self.journal.pieces.add(PIECES[slot // BLOCK])
+        self.written.add(PIECES[slot // BLOCK])
         return slot
+
+    cdef void _hold(self, contexts):
+        self.contexts, self.room = contexts, len(contexts)
+        self.held = singles(contexts, self.room * self.d)
 
     def reserve(self, slots):
         """Make room for `slots` contexts."""
@@ -115,7 +123,7 @@ cdef class Window:
         if capacity > (held := len(self.contexts)):
             larger = np.zeros((capacity, self.contexts.shape[1]), dtype=np.float32)
             larger[:held] = self.contexts
-            self.contexts = larger
+            self._hold(larger)
 
     def options(self, Portfolio arms, tokens, *, Flag drawn=True):
         """Return scores, and expected dollars times each request's price, of every arm for every

@@ -90,3 +90,13 @@ def test_a_fault_stands_where_the_document_has_it(document: Any) -> None:
     assert names
     for name in names:
         assert name == "the router" or stands_in(document, name)
+
+
+def test_what_an_import_has_noted_is_no_fault_and_params_may_hold_anything() -> None:
+    """So a portfolio that was imported can be changed by every other command."""
+    marks = {"imported": MODEL, "imported_offers": {}, "imported_cache": {}, "imported_others": {}}
+    model = {**MODEL, **marks, "params": {"a": {"b": [1, {"c": None}]}}}
+    document = {"router_id": "r", "models": {"m": model}}
+    assert faults(document) == []
+    document["models"] = {"m": {**model, "importd": 1}}
+    assert [fault.partition(":")[0] for fault in faults(document)] == ["models.m.importd"]

@@ -347,6 +347,18 @@ def test_attempts_of_a_request_add_up_and_one_that_is_sent_again_counts_once() -
         assert last["cost_usd"] == pytest.approx(0.014)
 
 
+def test_calls_of_a_plan_have_bills_of_their_own_and_the_tries_of_each_add_up() -> None:
+    def call(number: int, one: dict[str, Any]) -> dict[str, Any]:
+        metadata = {"requester_metadata": {"pb_request_id": "r", "pb_attempt": number}}
+        return {**one, "metadata": metadata, "litellm_call_id": f"{number}"}
+
+    found = bills(of("litellm", [call(0, LOGGED), call(1, FAILED), call(1, LOGGED)]))
+    last = {bill["attempt"]: bill["cost_usd"] for bill in found}
+    assert last == pytest.approx({0: LOGGED["response_cost"], 1: 0.014})
+    refused = of("litellm", call(99, LOGGED))
+    assert not refused.taken and "attempt" in str(refused.refused[0])
+
+
 def test_a_failure_of_which_nothing_is_known_says_how_it_failed() -> None:
     unknown = {**FAILED, "response_cost": None, "prompt_tokens": 0, "completion_tokens": 0}
     (bill,) = bills(of("litellm", unknown))

@@ -64,7 +64,7 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
     own = {
         "PB_BOOTSTRAP": service.settings.bootstrap,
         "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
     }
     own |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -118,6 +118,40 @@ async def test_http(service: RunningService, tmp_path: Path) -> None:
     await ran(service, tmp_path, sys.executable, "-c", code)
     await service.until(lambda: service.route("sky-url"), "the decision over HTTP")
     assert '"because"' in answers[3] and '"lambda_t"' in answers[4] and '"openapi"' in answers[6]
+
+
+async def test_attempts(service: RunningService, tmp_path: Path) -> None:
+    page = "docs/how-to/attempts.md"
+    (port,) = free_ports(1)
+    settings = {"PB_GATEWAY_PORT": str(port)}
+    log = tmp_path / "gateway.log"
+    service.workers.insert(0, Worker(service.settings, log, settings, "commands.cli gateway"))
+    verifiers = {"json": {"usd": 0}, "tests": {"usd": 0, "exact": True}}
+    models = {
+        name: {"input_price_per_m": i, "output_price_per_m": o} for name, (i, o) in PRICES.items()
+    }
+    wide = dimensions_of(Settings(encoder_backend="static"))
+    declared = {"models": models, "dimensions": wide, "verifiers": verifiers}
+    await service.send("routers", {"router_id": "coder", **declared})
+    await service.until(lambda: service.lambda_of("coder"), "the router")
+    (code,) = blocks("python", page)
+    assert "answered by " in await ran(service, tmp_path, sys.executable, "-c", code)
+    await service.until(
+        lambda: service.lambda_of("coder").get("rewards_applied") == 1, "the reward"
+    )
+    url = f"http://127.0.0.1:{port}/readyz"
+    wait = ["--retry", "100", "--retry-delay", "1", "--retry-all-errors", "--retry-max-time"]
+    await ran(service, tmp_path, "curl", "-sf", *wait, str(int(PATIENCE)), url)
+    (code,) = (block.replace("8090", str(port)) for block in blocks("http-client", page))
+    await ran(service, tmp_path, sys.executable, "-c", code)
+    (block,) = blocks("http", page)
+    lines = block.replace("8090", str(port)).splitlines()
+    answers = [await ran(service, tmp_path, "bash", "-c", line) for line in lines]
+    assert '"model"' in answers[0] and not any("urn:paretobandit" in one for one in answers)
+    await service.until(
+        lambda: service.lambda_of("coder").get("rewards_applied") == 2, "the second reward"
+    )
+    assert service.lambda_of("coder")["settled"] == 3
 
 
 async def test_litellm(service: RunningService, tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ from click.testing import CliRunner
 from commands.cli import main
 from doors.integrations.convert import convert, finder_of
 from doors.integrations.payload_items import Defaults
+from paretobandit_client import is_json
 from router_state.engine import Engine
 from router_state.outages.outages import Outages
+from router_state.state import invariants
 from tests.integration.service import PATIENCE, RunningService, running_service
 from tests.pages import ROOT
 
@@ -226,6 +228,56 @@ async def test_a_model_that_fails_is_tried_no_more_and_the_call_succeeds(
     assert record.called != record.model
 
 
+async def test_the_parameters_of_a_variant_go_with_its_call(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """Two variants share one deployment; the bill and the label are of the one that was chosen."""
+    name, price = bandit.router_id, {"input_price_per_m": 0.15, "output_price_per_m": 0.6}
+    high = {**price, "variant_of": "gpt-4o-mini", "params": {"user": "high", "max_tokens": 77}}
+    await service.until(lambda: service.lambda_of(name), "the router")
+    before = service.lambda_of(name)["config_offset"]
+    models = {"gpt-4o-mini": price, "mini-high": high}
+    await service.send("routers", {"router_id": name, "models": models, "dimensions": 2})
+    await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "the models")
+    bandit._variants = {"mini-high": "gpt-4o-mini", "elsewhere": "claude"}
+    seen: dict[str, Any] = {}
+
+    class Watching(litellm.integrations.custom_logger.CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, **more: Any) -> None:
+            metadata = kwargs["litellm_params"]["metadata"]
+            seen[metadata["pb_request_id"]] = kwargs["optional_params"].get("max_tokens")
+
+    litellm.callbacks = [bandit, Watching()]
+    router = smart(bandit, "openai/gpt-4o-mini")
+    calls = [f"r-{number}" for number in range(12)]
+    for call in calls:
+        await judged(bandit, router, call)
+    await books(service, name, settled=12, rewards_applied=12)
+    await service.until(lambda: len(seen) == 12, "what was called")
+    records = (await service.engine(name)).records
+    chosen = {call: records[call].model for call in calls}
+    assert set(chosen.values()) == {"gpt-4o-mini", "mini-high"}
+    assert {call: records[call].called for call in calls} == chosen
+    assert {call: bandit.model_of(call) for call in calls} == chosen
+    assert not any(records[call].is_redirected for call in calls)
+    assert seen == {call: 77 if chosen[call] == "mini-high" else None for call in calls}
+
+
+async def test_an_answer_of_another_model_is_told(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    for one in router.model_list:
+        one["litellm_params"]["mock_response"] = litellm.ModelResponse(
+            model="gpt-5-2026-01-01",
+            choices=[{"message": {"role": "assistant", "content": "hi"}}],
+            usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        )
+    await router.acompletion("smart", HELLO, metadata={"pb_request_id": "other"})
+    await books(service, bandit.router_id, settled=1)
+    assert (await service.engine(bandit.router_id)).records["other"].is_redirected
+
+
 BOOM = "litellm.InternalServerError"
 """A mocked response that LiteLLM raises in its place."""
 
@@ -259,6 +311,66 @@ async def test_what_another_attempt_costs_and_earns_is_its_own_model_s(
     assert {engine.records[call].model for call in calls} >= {"gpt-4o-mini"}
     assert {engine.records[call].called for call in calls} == {"gpt-4o"}
     assert bills(engine, "gpt-4o-mini") == 0.0 < bills(engine, "gpt-4o")
+
+
+async def test_plans_are_followed_and_each_attempt_is_in_the_books_once(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    from litellm.integrations.custom_logger import CustomLogger
+
+    from paretobandit_client.litellm import ParetoBandit as Plugin
+
+    paid: list[float] = []
+
+    class Till(CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, *_: Any, **__: Any) -> None:
+            paid.append(kwargs["response_cost"])
+
+    name, _ = bandit._arguments
+    declared = {
+        "router_id": name,
+        "models": {
+            model: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
+            for model, (i, o) in {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10.0)}.items()
+        },
+        "dimensions": 2,
+        "budget_usd_per_request": 2e-4,
+        "verifiers": {"json": {"usd": 0, "exact": True}},
+    }
+    await service.until(lambda: service.lambda_of(name), "the router")
+    before = service.lambda_of(name)["config_offset"]
+    await service.send("routers", declared)
+    await service.until(lambda: service.lambda_of(name)["config_offset"] > before, "verifiers")
+    planned = Plugin(
+        name,
+        context_of=lambda messages: CONTEXT,
+        verifiers={"json": is_json},
+        timeout=PATIENCE,
+        bootstrap=service.settings.bootstrap,
+        prefix=service.settings.prefix,
+    )
+    litellm.callbacks = [planned, Till()]
+    router = planned.follow(smart(planned, "openai/gpt-4o-mini", "openai/gpt-4o"))
+    second = 0
+    for n in range(30):
+        call = {"stream": n % 2 == 0, "metadata": {"pb_request_id": f"p-{n}"}}
+        answer = await router.acompletion("smart", HELLO, **call)
+        if n % 2 == 0:
+            async for _ in answer:
+                pass
+        await service.until(lambda n=n: service.route(f"p-{n}"), "the decision")
+        plan = (service.route(f"p-{n}") or {}).get("plan") or []
+        second += len(plan) > 1
+        # No mocked answer is JSON; what the large model says is right all the same.
+        right = planned.model_of(f"p-{n}") == "gpt-4o"
+        await planned.reward(f"p-{n}", float(right), source="judge")
+    assert second > 0
+    await books(service, name, settled=30, rewards_applied=30, in_flight=0)
+    await planned.close()
+    assert len(paid) == 30 + second
+    assert service.lambda_of(name)["spend_usd"] == pytest.approx(sum(paid))
+    engine = await service.engine(name)
+    invariants.check(engine.state, engine.records)
 
 
 async def test_a_fallback_of_litellm_itself_is_paid_and_judged_by_its_name_in_the_portfolio(
@@ -363,17 +475,17 @@ async def test_a_price_and_a_usage_that_are_unknown_are_no_bill(
 def test_a_cost_that_cannot_be_is_billed_in_tokens(
     litellm: Any, cost: Any, usage: Any, bill: Any
 ) -> None:
-    from paretobandit_client.litellm import _cost
+    from paretobandit_client.litellm_bills import cost_of
 
     if isinstance(bill, tuple):
         bill = dict(zip(("input_tokens", "output_tokens"), bill, strict=True))
     response = {"usage": usage}
     for one in (response, type("Response", (), response)()):
-        assert _cost({"response_cost": cost, "model": "no-such"}, one) == bill
+        assert cost_of({"response_cost": cost, "model": "no-such"}, one) == bill
 
 
 def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
-    from paretobandit_client.litellm import _failed
+    from paretobandit_client.litellm_bills import failed_of
 
     named = {"llm_provider": "openai", "model": "gpt-4o"}
     limited = litellm.RateLimitError("no", headers={"retry-after-ms": "1500"}, **named)
@@ -393,8 +505,8 @@ def test_a_failure_is_told_by_whose_fault_it_was(litellm: Any) -> None:
     }
     for status, errors in told.items():
         for error in errors:
-            assert _failed({"exception": error})["status"] == status, error
-    assert _failed({"exception": limited})["retry_after_seconds"] == 1.5
+            assert failed_of({"exception": error})["status"] == status, error
+    assert failed_of({"exception": limited})["retry_after_seconds"] == 1.5
 
 
 async def test_messages_that_can_t_be_counted_are_routed_all_the_same(
@@ -500,7 +612,7 @@ def where(service: RunningService) -> dict[str, str]:
     return {
         "PB_BOOTSTRAP": service.settings.bootstrap,
         "PB_PREFIX": service.settings.prefix,
-        "PB_PARTITIONS": "4",
+        "PB_PARTITIONS": str(service.settings.partitions),
         "PB_ROUTER": "the-user-s-own",
     }
 

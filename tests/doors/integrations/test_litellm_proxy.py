@@ -46,16 +46,19 @@ async def service(
         kafka, tmp_path_factory.mktemp("proxy"), PB_ENCODER_BACKEND="static"
     ) as running:
         await running.ready(running.worker(instance="one"))
-        models = {
-            name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
-            for name, (i, o) in PRICES.items()
-        }
-        wide = dimensions_of(Settings(encoder_backend="static"))
-        await running.send(
-            "routers", {"router_id": "default", "models": models, "dimensions": wide}
-        )
+        await running.send("routers", declared())
         await running.until(lambda: running.lambda_of("default"), "the router")
         yield running
+
+
+def declared(**more: Any) -> dict[str, Any]:
+    """Return the declaration of the router."""
+    models = {
+        name: {"input_price_per_m": i, "output_price_per_m": o, "onboarding_pulls": 0}
+        for name, (i, o) in PRICES.items()
+    }
+    wide = dimensions_of(Settings(encoder_backend="static"))
+    return {"router_id": "default", "models": models, "dimensions": wide, **more}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -74,6 +77,7 @@ async def proxy(
         "PB_PREFIX": service.settings.prefix,
         "PB_FALLBACK": "small",
         "PB_TIMEOUT": "10",
+        "PB_VERIFIERS": "json=paretobandit_client.is_json",
         "PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "bytecode"),
     }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -144,6 +148,36 @@ async def test_calls_through_the_proxy_are_decided_and_billed(
         )
     books = service.lambda_of("default")
     assert books["spend_usd"] > 0.0 and books["unmatched_cost_usd"] == 0.0
+
+
+async def test_plans_are_followed_and_the_last_attempt_answers(
+    service: RunningService, proxy: httpx.AsyncClient
+) -> None:
+    before = service.lambda_of("default")
+    more = {"verifiers": {"json": {"usd": 0, "exact": True}}, "budget_usd_per_request": 1e-5}
+    await service.send("routers", declared(**more))
+    await service.until(
+        lambda: service.lambda_of("default")["config_offset"] > before["config_offset"], "it"
+    )
+    followed = {False: 0, True: 0}
+    for number in range(300):
+        request_id, stream = f"v-{number}-{uuid.uuid4().hex[:6]}", number % 2 == 1
+        answer = await proxy.post("/v1/chat/completions", json=body(request_id, stream=stream))
+        assert answer.status_code == 200, answer.text
+        await service.until(lambda name=request_id: service.route(name), "a decision")
+        route = service.route(request_id) or {}
+        plan = route.get("plan") or [{"model": route["model"]}]
+        # No mocked answer is JSON.
+        last = plan[-1]["model"]
+        content = answer.text if stream else answer.json()["choices"][0]["message"]["content"]
+        assert last[-2:] in content if stream else content == last
+        followed[stream] += len(plan) > 1
+        if min(followed.values()) > 0:
+            break
+    assert min(followed.values()) > 0
+    decided = before["decided"] + number + 1
+    await service.until(lambda: service.lambda_of("default").get("settled") == decided, "the bills")
+    await service.until(lambda: service.lambda_of("default")["in_flight"] == 0, "no bill awaited")
 
 
 async def test_a_service_that_is_away_costs_no_call(

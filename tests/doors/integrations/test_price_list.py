@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from datetime import date
 from importlib.util import find_spec
@@ -19,7 +20,14 @@ from commands.cli.models_import import show
 from commands.cli.router_change import LEAST, per_million
 from doors.console.document import faults
 from doors.console.failures import Failure
-from doors.integrations.litellm_prices import CHEAP, DEAR, Change, plan
+from doors.integrations.litellm_prices import (
+    CHEAP,
+    DEAR,
+    IMPORTED,
+    IMPORTED_OTHERS,
+    Change,
+    plan,
+)
 from doors.integrations.price_list import FILE, TALKING, NoPriceList, PriceList, read_list
 
 TODAY = date(2026, 11, 22)
@@ -52,36 +60,123 @@ def test_a_sound_entry_needs_no_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [128, 200, 256, 272, 512])
-def test_other_prices_of_long_inputs_are_said_not_to_be_priced(tmp_path: Path, size: int) -> None:
+def test_prices_of_long_inputs_are_taken(tmp_path: Path, size: int) -> None:
     tiers = {
         f"input_cost_per_token_above_{size}k_tokens": 2.5e-6,
         f"output_cost_per_token_above_{size}k_tokens": 1.5e-5,
         f"input_cost_per_token_above_{size}k_tokens_priority": 9e-6,
     }
-    note = change(tmp_path, **tiers).note
-    assert note is not None
-    assert f"$2.5 in, $15 out above {size}k tokens per million, which is not priced" in note
+    found = change(tmp_path, **tiers)
+    tier = {"input_tokens": 1000 * size, "input_price_per_m": 2.5, "output_price_per_m": 15.0}
+    assert (found.note, found.others) == (None, {"price_above": [tier]})
 
 
-def test_every_model_of_the_wheel_with_tiers_says_so_and_none_is_lost() -> None:
+def test_of_several_long_inputs_the_shortest_comes_first_and_keeps_what_is_not_said(
+    tmp_path: Path,
+) -> None:
+    tiers = {
+        "output_cost_per_token_above_256k_tokens": 8e-6,
+        "input_cost_per_token_above_128k_tokens": 2e-6,
+        "input_cost_per_token_above_256k_tokens": None,
+    }
+    found = change(tmp_path, **tiers).others
+    assert found is not None
+    assert [tuple(tier.values()) for tier in found["price_above"]] == [
+        (128_000, 2.0, 2.0),
+        (256_000, 2.0, 8.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"input_cost_per_token_above_200k_tokens": "2e-6"}, "is no price"),
+        ({"input_cost_per_token_above_200k_tokens": -1.0}, "is no price"),
+        ({"output_cost_per_token_above_200k_tokens": 2.0}, "is no price"),
+        (
+            {
+                "input_cost_per_token": 0,
+                "output_cost_per_token": 0,
+                "input_cost_per_token_above_200k_tokens": 1e-6,
+            },
+            "prices of 0",
+        ),
+    ],
+)
+def test_prices_of_long_inputs_that_are_none_are_said(
+    tmp_path: Path, entry: dict[str, Any], why: str
+) -> None:
+    found = change(tmp_path, **entry)
+    assert why in str(found.note) and found.others is None
+
+
+def test_what_the_list_says_of_long_inputs_and_ends_follows_it_unless_set_by_hand(
+    tmp_path: Path,
+) -> None:
+    text = json.dumps(
+        {
+            "m": {
+                **FINE,
+                "input_cost_per_token_above_200k_tokens": 2e-6,
+                "deprecation_date": "03/31/2027",
+            }
+        }
+    )
+    prices = {"input_price_per_m": 1.0, "output_price_per_m": 2.0}
+    tier = {"input_tokens": 200_000, "input_price_per_m": 2.0, "output_price_per_m": 2.0}
+    said = {"price_above": [tier], "retires_at": "2027-03-31"}
+    window = {"context_window": 8192}
+
+    def others(text: str, **declared: Any) -> Any:
+        model = {**prices, IMPORTED: prices, "offers": window, **declared}
+        (found,) = plan(listed(tmp_path, text), {"m": model}, only=None, today=TODAY)
+        assert found.changes == (found.others is not None)
+        return found.others
+
+    assert others(text) == said
+    assert others(text, **said, **{IMPORTED_OTHERS: said}) is None
+    assert others(text, retires_at="2026-12-24") == {"price_above": [tier]}
+    # What the list has no more is no longer declared, unless it was set by hand.
+    plain = json.dumps({"m": FINE})
+    gone = {"price_above": None, "retires_at": None}
+    assert others(plain, **said, **{IMPORTED_OTHERS: said}) == gone
+    assert others(plain, **said) is None
+
+
+def test_a_model_that_is_deprecated_and_taken_all_the_same_has_no_end(tmp_path: Path) -> None:
+    found = change(tmp_path, deprecation_date="2025-01")
+    assert found.doubt == "is deprecated since 2025-01-01" and found.others is None
+    assert change(tmp_path, deprecation_date="2027-03").others == {"retires_at": "2027-03-01"}
+    later = change(tmp_path, deprecation_date="2027-03-31T12:00:00Z")
+    assert later.others == {"retires_at": "2027-03-31"}
+
+
+def test_every_model_of_the_wheel_with_tiers_has_them_and_none_is_lost() -> None:
     found = read_list()
     known = plan(found, {}, only="*", today=TODAY)
     notes = {one.name: str(one.note) for one in known}
+    others = {one.name: one.others or {} for one in known}
     spec = find_spec("litellm")
     assert spec is not None and spec.origin is not None
     raw = json.loads((Path(spec.origin).parent / FILE).read_text(encoding="utf-8"))
     tiered = {
         name
         for name, entry in raw.items()
-        if name in found and any("_token_above_" in field for field in entry if "cost" in field)
+        if name in found
+        and any(found[name].prices.values())
+        and any(re.fullmatch(r"(in|out)put_cost_per_token_above_\d+k_tokens", one) for one in entry)
     }
     assert len(tiered) > 100
-    assert all("not priced" in notes[name] for name in tiered)
+    assert all(others[name]["price_above"] for name in tiered)
     talking = {name for name, entry in raw.items() if entry.get("mode") in TALKING}
     assert talking == {name for name in notes if raw[name].get("mode") in TALKING}
     # What is taken unasked can be declared.
     taken = {one.name: one.listed for one in known if one.doubt is None}
-    models = {name: {**one.prices, "offers": one.offers} for name, one in taken.items() if one}
+    models = {
+        name: {**one.prices, "offers": one.offers, **one.others(TODAY)}
+        for name, one in taken.items()
+        if one
+    }
     assert all(price <= DEAR for one in taken.values() if one for price in one.prices.values())
     assert not faults({"router_id": "r", "models": dict(list(models.items())[:60])})
 
@@ -194,13 +289,18 @@ def test_texts_for_counts_and_other_prices_are_said(tmp_path: Path) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=3))
 def test_whatever_a_field_holds_the_list_is_read(value: object) -> None:
     fields = (*FINE, "deprecation_date", "supported_regions", "tiered_pricing")
-    fields += ("input_cost_per_token_above_200k_tokens", "cache_read_input_token_cost")
+    fields += (
+        "input_cost_per_token_above_200k_tokens",
+        "output_cost_per_token_above_9k_tokens",
+        "cache_read_input_token_cost",
+    )
     with tempfile.TemporaryDirectory() as folder:
         models = {field: {**FINE, field: value} for field in fields}
         found = plan(listed(Path(folder), json.dumps(models)), {}, only="*", today=TODAY)
     known = {one.name: one.listed for one in found if one.listed is not None}
     declared = {
-        name: {**one.prices, "offers": one.offers, **one.cache} for name, one in known.items()
+        name: {**one.prices, "offers": one.offers, **one.cache, **one.others(TODAY)}
+        for name, one in known.items()
     }
     assert not faults({"router_id": "r", "models": declared})
 

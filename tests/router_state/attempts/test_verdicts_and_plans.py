@@ -178,7 +178,7 @@ def test_the_best_plan_is_the_best_of_all(
     alone = [r[k] - price * c[k] for k in range(K)]
     b = int(np.argmax(alone))
     limits: dict[str, Any] = {"shut": (), "left_usd": 1e9, "most_usd": 1e9}
-    found = Planning(seen, models, per_dollar=price, **limits).best(b, looks)
+    found = Planning(seen, models, looks, looks, per_dollar=price, **limits).best(b)
     every = {}
     for first in range(K):
         for second in range(K):
@@ -194,8 +194,8 @@ def test_the_best_plan_is_the_best_of_all(
     # No money for two calls, no verifier: no plan.
     for refused in ({"left_usd": 0.0}, {"most_usd": -1.0}, {"shut": (0,)}):
         if refused != {"left_usd": 0.0} or min(c) + fee > 0.0:
-            one = Planning(seen, models, per_dollar=price, **limits | refused)
-            assert one.best(b, looks) is None
+            one = Planning(seen, models, looks, looks, per_dollar=price, **limits | refused)
+            assert one.best(b) is None
 
 
 def _prior() -> Any:
@@ -250,9 +250,10 @@ def test_a_plan_is_the_first_call_a_verdict_and_the_second_call() -> None:
     first, second = plan.steps
     assert (first.model, first.verify, first.accept_at) == (record.model, "tests", 0.5)
     assert second.model != first.model
-    assert 0.0 < plan.goes_on < 1.0
+    assert first.probability == 1.0
+    assert 0.0 < second.probability < 1.0
     assert record.expected_cost_usd == pytest.approx(
-        first.expected_cost_usd + plan.goes_on * second.expected_cost_usd
+        first.expected_cost_usd + second.probability * second.expected_cost_usd
     )
     assert request_id
 
@@ -359,7 +360,7 @@ def test_a_declaration_that_contradicts_itself_is_refused() -> None:
         Declared({}),
         Declared({"a": Verifier(usd=-1.0)}),
         Declared({"a": Verifier(bins=1)}),
-        Declared({"a": Verifier()}, max_attempts=3),
+        Declared({"a": Verifier()}, max_attempts=4),
     ):
         with pytest.raises(InvalidConfig):
             config(attempts=wrong)
@@ -381,20 +382,20 @@ def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -
     tables.refresh()
     arms, chance, done = one.state.arms, Chance(7), Counter[tuple[int, ...]]()
     limits: dict[str, Any] = {"per_dollar": price, "left_usd": 1.0, "most_usd": 1.0}
-    every, n = (tables.sure, tables.hopeful, 0.3), 4000
+    tried, n = 0.3, 4000
     for _ in range(n):
         seen = one.state.policy.look(one.state, Asked("q", X))
         arms.draw(seen, price, chance)
         b = seen.leader()
-        plans = Planning(seen, arms.costs, (), **limits)
-        found = plans.best(b, tables.sure)
-        if found is None and chance.random() < every[2]:
-            found = plans.best(b, tables.hopeful)
+        plans = Planning(seen, arms.costs, tables.sure, tables.hopeful, **limits)
+        found = plans.best(b)
+        if found is None and chance.random() < tried:
+            found = plans.best(b, hopeful=True)
         done[(b,) if found is None else (found[0], found[2])] += 1
     for k in range(len(MODELS)):
-        alone, planned, trial = plans.chances(k, k, *every)
-        other = plans.chances(1 - k, k, *every)
+        alone, planned, trial = plans.chances(k, k, tried)
+        other = plans.chances(1 - k, k, tried)
         assert abs(done[k,] / n - alone) < 0.04
         assert abs(done[k, 1 - k] / n - planned - trial - other[1] - other[2]) < 0.04
         firsts = sum(count for calls, count in done.items() if calls[0] == k) / n
-        assert abs(firsts - plans.chance_of_first(k, *every)) < 0.04
+        assert abs(firsts - plans.chance_of_first(k, tried)) < 0.04

@@ -310,7 +310,7 @@ def test_what_is_declared_comes_back(**fields: Any) -> None:
         ({"ramp": [0.5]}, "need an incumbent"),
         ({"incumbent": "small", "ramp": [0.5, 0.1]}, "must rise"),
         ({"incumbent": "small", "ramp": [0.5], "share": 0.5}, "has the shares"),
-        ({"incumbent": "small", "ramp": [0.5], "by": "session"}, "draws by request"),
+        ({"incumbent": "small", "ramp": [0.5], "share": 0.5, "by": "session"}, "leave share out"),
         ({"incumbent": "small", "margin": 0.5}, "needs a ramp"),
     ],
 )
@@ -408,7 +408,7 @@ def test_false_steps_are_rare() -> None:
             routed = bool(rng.random() < 0.1)
             reward = float(rng.random() < (0.5 - margin if routed else 0.5))
             guard.judged(reward, routed=routed, share=0.1)
-            if guard.leads_to(margin, None) == (ON if seed % 2 else BACK):
+            if guard.leads_to(guard.interval(), margin, None) == (ON if seed % 2 else BACK):
                 wrong += 1
                 break
     assert wrong <= 4

@@ -356,11 +356,12 @@ def drawn(arms: Any = None, **given: Any) -> Any:
     return args["seen"]
 
 
-def kept(**given: Any) -> Any:
-    """Keep a context in a window of two, but for what is given."""
-    args = {"contexts": np.zeros((2, 3), np.float32), "slot": 1, "x": X, "d": 3} | given
-    compiled.keep(*args.values())
-    return args["contexts"]
+def stored(x: Any = X, *, slot: int = 1, d: int = 3) -> Any:
+    """Store a context in a window's slot."""
+    window = compiled.Window(d, Journal())
+    window.next = slot
+    window.push(x, None)
+    return window.contexts
 
 
 def tried(**given: Any) -> Any:
@@ -377,8 +378,11 @@ def test_a_draw_of_one_arm() -> None:
     assert found.penalty == found.expected_cost_usd and found.unsure is not None
 
 
-def test_a_kept_context_is_in_its_row_alone() -> None:
-    np.testing.assert_array_equal(kept(), np.array([np.zeros(3), X], np.float32))
+@pytest.mark.parametrize("slot", [0, 1, 7, 8, 63, 127])
+def test_a_stored_context_is_in_its_slot_alone(slot: int) -> None:
+    contexts = stored(slot=slot)
+    np.testing.assert_array_equal(contexts[slot], X.astype(np.float32))
+    assert np.count_nonzero(contexts.any(axis=1)) == 1 and slot < len(contexts) <= compiled.WINDOW
 
 
 def test_the_papers_score_of_one_arm() -> None:
@@ -517,13 +521,11 @@ def test_options_of_one_model() -> None:
         lambda: drawn(three(sample=one_sample())),
         lambda: drawn(three(all=[None] * 3)),
         lambda: drawn(three(bills=None)),
-        lambda: kept(contexts=np.zeros((2, 3))),
-        lambda: kept(contexts=np.zeros((2, 6), np.float32)[:, ::2]),
-        lambda: kept(contexts=None),
-        lambda: kept(slot=2),
-        lambda: kept(slot=-1),
-        lambda: kept(x=X[:2]),
-        lambda: kept(d=4),
+        lambda: stored(slot=compiled.WINDOW),
+        lambda: stored(slot=-1),
+        lambda: stored(X[:2]),
+        lambda: stored(X.astype(np.float32)),
+        lambda: stored(d=4),
         lambda: tried(seen=seen(models=(), terms=[], penalty=[], excluded=[])),
         lambda: tried(seen=None),
         lambda: tried(t="x"),

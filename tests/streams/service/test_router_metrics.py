@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import pytest
 from prometheus_client.samples import Sample
 
 from ground.boundary import Headers
@@ -76,3 +77,49 @@ def test_decisions_under_the_budget_of_a_session_are_counted_once() -> None:
     assert found["pb_router_session_budget_decisions_total"] == 2
     assert found["pb_router_session_budget_limited_total"] == 1
     assert found["pb_router_expected_reward_decisions_total"] == 3
+
+
+STEPS = [
+    {"model": "a", "expected_cost_usd": 1e-4, "verify": "tests", "accept_at": 0.5},
+    {"model": "b", "expected_cost_usd": 5e-4, "probability": 0.4},
+]
+
+
+def test_plans_are_counted_and_compared_with_the_one_call_in_their_place() -> None:
+    example: Any = RouteDecided.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    terms = {"bonus": 0.0, "penalty": 0.0}
+    models = [
+        {"model": "a", "mean": 0.5, "score": 0.5, "expected_cost_usd": 1e-4, "excluded": None},
+        {"model": "b", "mean": 0.7, "score": 0.8, "expected_cost_usd": 5e-4, "excluded": None},
+        {"model": "c", "mean": 0.9, "score": 0.9, "expected_cost_usd": 1e-2, "excluded": "ceiling"},
+    ]
+    alone = {**example, "repeat": False, "candidates": [{**one, **terms} for one in models]}
+    looked = {**alone, "plan": STEPS[:1]}
+    planned = {**alone, "plan": STEPS, "expected_reward": 0.75, "expected_cost_usd": 3e-4}
+    repeat = {**planned, "repeat": True}
+    found = {
+        sample.name: sample.value
+        for sample in published("pb.routes", alone, looked, planned, planned, repeat)
+    }
+    assert found["pb_router_plans_total"] == 2
+    assert found["pb_router_plan_further_calls_total"] == pytest.approx(0.8)
+    assert found["pb_router_plan_gain"] == pytest.approx(2 * 0.05)
+    assert found["pb_router_plan_saved_usd"] == pytest.approx(2 * 2e-4)
+    without = {sample.name for sample in published("pb.routes", alone)}
+    assert without.isdisjoint({"pb_router_plan_gain", "pb_router_plan_saved_usd"})
+
+
+def test_what_is_known_of_verifiers_is_shown_with_its_intervals() -> None:
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    share = {"value": 0.9, "low": 0.8, "high": 0.95}
+    model = {"model": "a", "passes_right": share, "stops_wrong": share, "verdicts": 9, "labels": 4}
+    one = {"verifier": "judge", "usd": 4e-5, "exact": False, "accept_at": 0.5, "models": [model]}
+    found = {
+        sample.name: sample.value
+        for sample in published("pb.lambda", {**example, "verifiers": [one]})
+        if sample.labels.get("verifier") == "judge" and sample.labels.get("model") == "a"
+    }
+    for name in ("passes_right", "stops_wrong"):
+        shown = [found[f"pb_router_verifier_{name}{suffix}"] for suffix in ("", "_low", "_high")]
+        assert shown == [0.9, 0.8, 0.95]
+    assert found["pb_router_verifier_labels"] == 4

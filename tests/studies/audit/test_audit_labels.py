@@ -13,7 +13,11 @@ from tests.audit_world import DIMENSIONS, World, router
 from tests.memory_topics import MemoryTopics
 
 SETTINGS = Settings(prefix="pb.", app_id="audited", partitions=3)
-SOURCES = {"gold": "human", "judges": ["judge-v2", "judge-v1"]}
+SOURCES = {
+    "gold": "human",
+    "judges": ["judge-v2", "judge-v1"],
+    "calibrate": {"judge-v2": "on", "judge-v1": "offset"},
+}
 SAID = ("human", "human:anna", "human:ben", "judge-v2", "judge-v1", "user")
 
 

@@ -80,7 +80,7 @@ function scores(candidates) {
 function outcomes(costs, rewards) {
   const revision = (one) => one.revision ? `, revision ${one.revision}` : "";
   const bills = costs.map((one) => `Bill: ${one.cost_usd === undefined ? `${one.input_tokens} input and ${one.output_tokens} output tokens` : usd(one.cost_usd)}${revision(one)}`);
-  const labels = rewards.map((one) => `Label: ${one.reward} by ${one.source}${revision(one)}`);
+  const labels = rewards.filter((one) => one.source).map((one) => `Label: ${one.cant_tell ? "can't tell" : one.reward ?? "withdrawn"} by ${one.source}${revision(one)}`);
   return el("ul", {}, ...(bills.length ? bills : ["No bill yet"]).map((text) => el("li", {}, `${text}.`)),
     ...(labels.length ? labels : ["No label yet"]).map((text) => el("li", {}, `${text}.`)));
 }

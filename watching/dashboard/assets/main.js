@@ -14,6 +14,7 @@ const PAGES = {
   decision: async () => (await import("./decision.js")).showDecision,
   compare: async () => (await import("./compare.js")).showCompared,
   pools: async () => (await import("./pools.js")).showPools,
+  inbox: async () => (await import("./inbox.js")).showInbox,
   proof: async () => (await import("./proof.js")).showProof,
   "what-if": async () => (await import("./whatif.js")).showWhatIf,
 };
@@ -33,6 +34,7 @@ async function show() {
 function follow(kind, [id, what]) {
   const steps = [el("a", { href: "#/", "aria-current": PAGES[kind] ? null : "page" }, "Routers")];
   if (kind === "pools") steps.push(el("a", { href: "#/pools", "aria-current": id ? null : "page" }, "Pools"), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
+  else if (kind === "inbox") steps.push(el("a", { href: "#/inbox", "aria-current": id ? null : "page" }, "Inbox"), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
   else if (kind === "compare") steps.push(el("a", { href: "#/compare", "aria-current": "page" }, "Compared"));
   else if (PAGES[kind]) steps.push(el("a", {
     href: `#/router/${encodeURIComponent(id)}`, "aria-current": kind === "router" ? "page" : null }, id));

@@ -10,10 +10,12 @@ import { inkOf } from "./pareto.js";
 import { budgets } from "./money.js";
 import { checklist } from "./checklist.js";
 import { decisionsOf } from "./decisions.js";
+import { sourcesOf } from "./sources.js";
 import { kindsOf, frontierOf } from "./studies.js";
 import { changesOf } from "./admin.js";
 import { PASSING, cut, ranges } from "./ranges.js";
 import { TERMS } from "./terms.js";
+import { verifiersOf } from "./verifiers.js";
 
 const SHOWN_EVENTS = 5; // beside the charts; the others are behind a summary
 
@@ -29,11 +31,11 @@ export function showRouter(view, id, part) {
   const gone = el("div.empty", { hidden: true }, el("h2", {}, "No such router"),
     el("p", {}, "The topics that were read name no router of this id; it may be gone. ",
       el("a", { href: "#/" }, "All routers"), "."));
-  const steps = checklist(id), money = budgets(), decisions = decisionsOf(id);
+  const steps = checklist(id), money = budgets(), decisions = decisionsOf(id), verifiers = verifiersOf(), sources = sourcesOf(id);
   const range = ranges(() => show()), overTime = el("div", {}, el("h2", {}, "Trends"), range.box, el("div.charts", {}, ...Object.values(charts).map((one) => one.box)), news);
   const admin = changesOf(id);
   const shown = el("div", {}, steps.box, lead.box, now, money.box, standings, suspects, overTime,
-    el("h2", {}, "Models"), models, admin.box,
+    el("h2", {}, "Models"), models, sources.box, verifiers.box, admin.box,
     kindsOf(id), frontierOf(id),
     el("h2", {}, "What if"), el("p", {}, el("a", { href: page("what-if", id) }, "Replay this router's history under other conditions"), "."),
     el("h2", {}, "Proof"), el("p", {}, el("a", { href: page("proof", id) }, "What it saved against its incumbent, with intervals"), "."),
@@ -52,10 +54,12 @@ export function showRouter(view, id, part) {
     lead.set(router);
     money.take(router.state?.budgets ?? [], router.decided > 0);
     decisions.take(router.models);
+    verifiers.take(router.verifiers);
     tellNow(router);
     tellStandings(router.standings);
     tellSuspects(router.models);
     tellModels(router);
+    sources.take(router.labelling);
     admin.take(router);
     if (found.series) series.take(found.series);
     tellNews(router.news);

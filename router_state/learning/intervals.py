@@ -29,14 +29,14 @@ SHOWN = 0.05
 
 
 class Interval(NamedTuple):
-    """An estimate, and between which numbers it is."""
+    """An estimate, and the ends of its confidence interval."""
 
     value: float
     low: float
     high: float
 
     def rounded(self) -> dict[str, float]:
-        """Return it as it is published."""
+        """Return the interval as `pb.lambda` publishes it, rounded to four digits."""
         return {name: round(number, 4) for name, number in self._asdict().items()}
 
 

@@ -1,0 +1,46 @@
+"""Tell which providers name in their answers the model that answered.
+
+Others name a deployment, a route or whatever the caller called it, which says nothing of a
+redirect: Azure's deployments, gateways before several providers, servers of one's own.
+"""
+
+from __future__ import annotations
+
+NAMING = frozenset(
+    {
+        "anthropic",
+        "cohere",
+        "cohere_chat",
+        "deepseek",
+        "gcp.gemini",
+        "gcp.gen_ai",
+        "gcp.vertex_ai",
+        "gemini",
+        "google",
+        "groq",
+        "mistral",
+        "mistral_ai",
+        "openai",
+        "vertex_ai",
+        "x_ai",
+        "xai",
+    }
+)
+"""Providers by the names of LiteLLM and of OpenTelemetry's conventions."""
+OPENAI = "openai.com"
+"""Host of OpenAI itself: many servers speak its language, and name models as they please."""
+
+
+def names_itself(provider: object, host: object = None) -> bool:
+    """Tell whether an answer of this provider names the model that answered.
+
+    Args:
+        host: where it was called, an address or a name; None: not known.
+
+    >>> names_itself("openai"), names_itself("azure"), names_itself("openai", "http://vllm:8000")
+    (True, False, False)
+    """
+    name = str(provider or "").lower()
+    if name not in NAMING:
+        return False
+    return name != "openai" or not host or OPENAI in str(host)

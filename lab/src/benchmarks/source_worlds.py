@@ -1,0 +1,120 @@
+"""Worlds of labels: gold rewards of each model on each prompt, and what judges say of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.elsewhere.real import _contexts
+from paper.data import JUDGES, find
+
+Array = npt.NDArray[np.float64]
+REQUESTS = 2000
+"""Most requests of a run."""
+DRAWN_MODELS, DRAWN_DIMENSIONS = 5, 6
+ATTACKS = (
+    "honest",
+    "self-preference",
+    "noise",
+    "compressed",
+    "inverted",
+    "binary",
+    "drift",
+    "two alike",
+)
+"""What is wrong with a judge; of "two alike" both favour the same model, with the same errors."""
+
+
+class World(NamedTuple):
+    """Contexts (n, d), gold rewards (n, K) and each judge's labels (n, K), the best judge first."""
+
+    x: Array
+    gold: Array
+    judges: tuple[Array, ...]
+
+
+def drawn(seed: int, attack: str) -> World:
+    """Return a drawn world with an attack on its judge."""
+    numbers = np.random.default_rng(seed)
+    x = 0.7 * numbers.standard_normal((REQUESTS, DRAWN_DIMENSIONS))
+    x[:, -1] = 1.0
+    theta = 0.04 * numbers.standard_normal((DRAWN_MODELS, DRAWN_DIMENSIONS))
+    theta[:, -1] = 0.6 + 0.07 * numbers.standard_normal(DRAWN_MODELS)
+    scatter = 0.15 * numbers.standard_normal((REQUESTS, DRAWN_MODELS))
+    return attacked(x, np.clip(x @ theta.T + scatter, 0.0, 1.0), attack, numbers)
+
+
+def nine(folder: Path, seed: int, attack: str) -> World:
+    """Return prompts of the nine open models, drawn in another order for each seed."""
+    x, gold = _nine(folder)
+    numbers = np.random.default_rng(seed)
+    order = numbers.permutation(len(x))[:REQUESTS]
+    return attacked(x[order], gold[order], attack, numbers)
+
+
+@lru_cache
+def _nine(folder: Path) -> tuple[Array, Array]:
+    with gzip.open(folder / "ulab9/judged.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return _contexts(tuple(row["prompt"] for row in rows), "static"), np.array(
+        [row["scores"] for row in rows], dtype=np.float64
+    )
+
+
+def attacked(x: Array, gold: Array, attack: str, numbers: np.random.Generator) -> World:
+    """Return a world whose judge sees gold with errors of 0.12, and is attacked."""
+    judge = gold + 0.12 * numbers.standard_normal(gold.shape)
+    second = int(gold.mean(0).argsort()[-2])
+    if attack in ("self-preference", "two alike"):
+        judge[:, second] += 0.2
+    elif attack == "noise":
+        judge = 0.6 + 0.25 * numbers.standard_normal(gold.shape)
+    elif attack == "compressed":
+        judge = 0.45 + 0.35 * judge
+    elif attack == "inverted":
+        # On the quarter of the prompts with the most of the first feature.
+        judge = np.where(x[:, :1] > np.quantile(x[:, 0], 0.75), 1.2 - judge, judge)
+    elif attack == "binary":
+        judge = (judge > 0.6).astype(float)
+    elif attack == "drift":
+        judge[len(x) // 2 :, second] += 0.3
+    found = [judge]
+    if attack == "two alike":
+        found.append(judge + 0.03 * numbers.standard_normal(gold.shape))
+    return World(x, gold, tuple(np.clip(one, 0.0, 1.0) for one in found))
+
+
+def of_judges(seed: int, gold: str, judge: str) -> World:
+    """Return the paper's prompts, in another order for each seed, as two of its judges scored
+    them."""
+    x, scores = _judged()
+    order = np.random.default_rng(seed).permutation(len(x))[:REQUESTS]
+    return World(x[order], scores[gold][order], (scores[judge][order],))
+
+
+@lru_cache
+def _judged() -> tuple[Array, dict[str, Array]]:
+    scores: dict[str, Array] = {}
+    prompts: tuple[str, ...] = ()
+    for judge, name in JUDGES.items():
+        rows = list(_rows(name))
+        arms = sorted(rows[0]["arms"])
+        scores[judge] = np.array([[row["arms"][arm]["reward"] for arm in arms] for row in rows])
+        prompts = tuple(row["prompt"] for row in rows)
+    return _contexts(prompts, "static"), scores
+
+
+def _rows(name: str) -> Iterator[dict[str, dict[str, dict[str, float]]]]:
+    for split in ("val", "test"):
+        path = find(f"cross_judge_{name}_{split}.jsonl")
+        if path is None:
+            raise SystemExit("PB_DATA has to name a folder with the paper's cross_judge files")
+        with path.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)

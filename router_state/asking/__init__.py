@@ -1,0 +1,1 @@
+"""Asking: which requests people are asked to label, within a budget of labels."""

@@ -1,0 +1,44 @@
+"""Raise the alerts of a verifier: that it is worthless, and that it has changed."""
+
+from __future__ import annotations
+
+from router_state.attempts.verdict_pairs import FALSE, Pairs
+from router_state.changes import Journal
+
+
+def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:
+    """Raise what is to be told of a verifier after another pair.
+
+    Args:
+        verifiers: how many the router has: they share the probability of a false alert.
+    """
+    alpha = FALSE / max(verifiers, 1)
+    change = pairs.parted(alpha)
+    if change is not None:
+        before, after = change.before, change.now
+        evidence = {
+            "verifier": verifier,
+            # The separation is about twice what a pair says.
+            "separation_before": 2.0 * before.value,
+            "separation_now": 2.0 * after.value,
+            "low": 2.0 * after.low,
+            "high": 2.0 * after.high,
+        }
+        size = abs(after.value - before.value) * 2.0
+        direction = "up" if after.value > before.value else "down"
+        journal.tell("verifier_parted", size, evidence, now=now, direction=direction)
+    found = pairs.worthless(alpha)
+    if found is not None:
+        evidence = {
+            "verifier": verifier,
+            "separation": found.value,
+            "low": found.low,
+            "high": found.high,
+            "pairs": pairs.count,
+            "verdicts": pairs.verdicts,
+            "fees_usd": pairs.fees_usd,
+            "further_usd": pairs.further_usd,
+            "usd_per_day": pairs.usd_per_day(now),
+        }
+        size = pairs.usd_per_day(now)
+        journal.tell("verifier_worthless", size, evidence, now=now, direction="down")

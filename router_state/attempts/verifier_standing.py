@@ -1,0 +1,72 @@
+"""Write what is known of a router's verifiers, as `pb.lambda` publishes it."""
+
+from __future__ import annotations
+
+from router_state.attempts.verdict_tables import Tables
+from router_state.attempts.verifier import Verifier
+from router_state.kernel import VerdictTable
+
+TWO_SIDED = 1.96
+"""Posterior deviations on either side that hold 95 %."""
+DIGITS = 4
+"""Digits of a share that people read."""
+MOST_VERIFIED_MODELS = 64
+"""Most models of a verifier that are published: those with the most verdicts."""
+
+
+def standings(tables: Tables) -> list[dict[str, object]]:
+    """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`."""
+    return [
+        _standing(name, one, tables.tables[name]) for name, one in sorted(tables.verifiers.items())
+    ]
+
+
+def _standing(name: str, declared: Verifier, table: VerdictTable) -> dict[str, object]:
+    edges = range(1, table.J)
+    edge = edges[0] if len(edges) == 1 else max(edges, key=lambda one: _tells(table, one))
+    counts = _counts(table)
+    models = sorted(range(table.K), key=lambda k: -counts[k][0])[:MOST_VERIFIED_MODELS]
+    return {
+        "verifier": name,
+        "usd": declared.usd,
+        "exact": declared.exact,
+        "accept_at": edge / declared.bins,
+        "models": [_model(table, k, edge, *counts[k]) for k in sorted(models)],
+    }
+
+
+def _model(
+    table: VerdictTable, k: int, edge: int, verdicts: float, labels: float
+) -> dict[str, object]:
+    least, likely, most = (table.likelihoods(k, edge, one) for one in (-TWO_SIDED, 0.0, TWO_SIDED))
+    return {
+        "model": table.names[k],
+        "passes_right": _estimate(likely[0], least[0], most[0]),
+        "stops_wrong": _estimate(1.0 - likely[1], 1.0 - least[1], 1.0 - most[1]),
+        "verdicts": round(verdicts),
+        "labels": round(labels),
+    }
+
+
+def _tells(table: VerdictTable, edge: int) -> float:
+    """Return how much more right than wrong answers pass, over all models."""
+    shares = [table.likelihoods(k, edge, 0.0) for k in range(table.K)]
+    return sum(right - wrong for right, wrong in shares)
+
+
+def _counts(table: VerdictTable) -> list[tuple[float, float]]:
+    """Return of each model the verdicts on its answers, and the labels among them."""
+    J, numbers = table.J, table.array.tolist()
+    begins = range(2 * J + 2, len(numbers), 4 * J + 1)
+    return [
+        (sum(numbers[at + 2 * J : at + 3 * J]), sum(numbers[at + 3 * J : at + 4 * J]))
+        for at in begins
+    ]
+
+
+def _estimate(value: float, low: float, high: float) -> dict[str, float]:
+    return {
+        "value": round(value, DIGITS),
+        "low": round(min(low, value), DIGITS),
+        "high": round(max(high, value), DIGITS),
+    }

@@ -1,0 +1,125 @@
+"""Sum up a judge's labels as one model has learned them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from router_state.config import Vector
+from router_state.errors import DamagedState
+from router_state.kernel import exp_of
+
+PIECE = "\x1flabels:"
+"""Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
+Of = tuple[str, str]
+"""A judge and a model."""
+LEAST_LEFT = 1e-3
+"""Labels that are left below which nothing is said of their mean: rounding may leave so much."""
+
+
+@lru_cache
+def _triangle(d: int) -> tuple[Any, Any]:
+    return np.tril_indices(d)
+
+
+class LearnedLabels(Struct, gc=False, eq=False):
+    """The labels of one judge on one model that are in force.
+
+    Attributes:
+        born: offset of the declaration under which the sums began.
+        sums: Σ w·x (d), with w what each label weighs in the regression; then of the labels of
+            weight 1, which no verdict went with, the lower triangle of Σ w·xxᵀ, row by row, and
+            Σ w·y·x (d).
+        forgotten: the regression's `forgotten` at which the sums are right.
+        offset: what is taken off each label.
+        aside: whether the labels of weight 1 are out of the regression.
+    """
+
+    born: int
+    sums: Vector
+    forgotten: float = 0.0
+    offset: float = 0.0
+    aside: bool = False
+
+    @classmethod
+    def empty(cls, d: int, born: int, *, aside: bool) -> LearnedLabels:
+        """Return the sums before the first label."""
+        return cls(born, np.zeros(2 * d + d * (d + 1) // 2), aside=aside)
+
+    @property
+    def d(self) -> int:
+        """Number of dimensions."""
+        # Of d dimensions there are 2d + d·(d + 1) ÷ 2 sums.
+        return (math.isqrt(25 + 8 * len(self.sums)) - 5) // 2
+
+    def add(self, x: Vector, y: float, weight: float, left: float, forgotten: float) -> None:
+        """Add a label, of which this share is left; a negative share takes it away."""
+        d = len(x)
+        self.forget(forgotten)
+        self.sums[:d] += weight * left * x
+        if weight == 1.0:
+            rows, columns = _triangle(d)
+            self.sums[d:-d] += left * (x[rows] * x[columns])
+            self.sums[-d:] += left * y * x
+
+    def forget(self, forgotten: float) -> None:
+        """Let the sums decay until a regression has forgotten so much."""
+        self.sums *= exp_of(self.forgotten - forgotten)
+        self.forgotten = forgotten
+
+    def mean(self) -> tuple[float, float]:
+        """Return how many labels of weight 1 are left, and their mean."""
+        # The last feature is 1 for every context: the last entries are Σ w and Σ w·y.
+        d = self.d
+        count = float(self.sums[-d - 1])
+        return (count, float(self.sums[-1]) / count) if count > LEAST_LEFT else (0.0, 0.0)
+
+    def shift(self, offset: float) -> None:
+        """Note that all labels count as this much higher."""
+        d = self.d
+        self.sums[-d:] += offset * self.sums[-2 * d : -d]
+
+    def held(self) -> Vector:
+        """Return Σ w·x over the labels that are in the regression."""
+        d = self.d
+        return self.sums[:d] - (self.sums[-2 * d : -d] if self.aside else 0.0)
+
+    def taught(self) -> Vector:
+        """Return what the labels of weight 1 add to A, a triangle, and to b."""
+        d = self.d
+        found = self.sums[d:].copy()
+        # The last feature is 1 for every context: the last row of A is Σ w·x.
+        found[-d:] -= self.offset * found[-2 * d : -d]
+        return found
+
+    def pack(self) -> bytes:
+        """Return its bytes."""
+        numbers = (self.born, self.forgotten, self.offset, self.aside)
+        return np.concatenate([numbers, self.sums]).astype("<f8").tobytes()
+
+    @classmethod
+    def unpack(cls, data: bytes, d: int) -> LearnedLabels:
+        """Invert `pack`. Raises DamagedState."""
+        size = 4 + 2 * d + d * (d + 1) // 2
+        if len(data) != 8 * size:
+            raise DamagedState(f"labels of a judge have {len(data)} bytes, not {8 * size}")
+        values = np.frombuffer(data, "<f8").astype(np.float64)
+        if not (np.isfinite(values).all() and abs(values[0]) < 2.0**53):
+            raise DamagedState("labels of a judge are not finite, or count what can't be counted")
+        born, forgotten, offset, aside = values[:4].tolist()
+        return cls(int(born), values[4:].copy(), forgotten, offset, bool(aside))
+
+
+def piece_of(of: Of) -> str:
+    """Return the name of the piece with a judge's labels of a model."""
+    return PIECE + "\x1f".join(of)
+
+
+def pieced(piece: str) -> Of:
+    """Invert `piece_of`."""
+    source, _, model = piece.removeprefix(PIECE).partition("\x1f")
+    return source, model

@@ -1,0 +1,132 @@
+"""What labelling tools write becomes labels; each golden file is in the form that its source
+documents (golden/README.md).
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.cli.labels_command import TOOLS as OF_COMMAND
+from doors.integrations.label_scale import Scale, chosen, reward_of
+from doors.integrations.label_tools import TOOLS, Given, Task, exported, given_in
+from doors.integrations.payload_items import Unconvertible
+from schemas import MalformedEvent
+
+GOLDEN = Path(__file__).parent / "golden"
+FIVE = Scale(1.0, 5.0)
+TASKS = [
+    Task("acme.help", "7f3c", "https://traces.acme.test/7f3c"),
+    Task("acme.help", "7f3d", None),
+]
+ANNA, BEN = "df114042-958d-42c6-9f03-ab49bd451c6c", "5a8f0c7e-11c4-4a2b-9d6c-0c2f5d7a9e21"
+
+
+def read(name: str, tool: str, scale: Scale = FIVE, question: str | None = None) -> list[Any]:
+    """Return request, reward and person of each label in a golden file."""
+    given = chosen(given_in(tool, (GOLDEN / name).read_bytes()), question)
+    return [(one.request_id, reward_of(one, scale), one.by) for one in given]
+
+
+def test_ratings_and_choices_of_label_studio_and_tasks_that_were_skipped() -> None:
+    assert read("label-studio.json", "label-studio") == [
+        ("7f3c", 0.75, "anna@acme.test"),
+        ("7f3c", 0.0, "11"),
+        ("7f3d", None, "10"),
+    ]
+
+
+def test_responses_of_argilla_by_question_as_written_and_as_returned() -> None:
+    assert read("argilla.json", "argilla", question="quality") == [
+        ("7f3c", 0.75, ANNA),
+        ("7f3c", 0.0, BEN),
+    ]
+    assert read("argilla-server.json", "argilla") == [("7f3c", 0.75, ANNA), ("7f3c", None, BEN)]
+    with pytest.raises(Unconvertible, match=r"quality, why.*--question"):
+        read("argilla.json", "argilla")
+    with pytest.raises(Unconvertible, match=r"nobody was asked 'speed'"):
+        read("argilla.json", "argilla", question="speed")
+
+
+def test_scores_of_a_queue_of_langfuse_that_people_gave() -> None:
+    assert read("langfuse-queue-scores.json", "langfuse", Scale(0.0, 1.0)) == [
+        ("7f3c", 0.75, "clx0anna"),
+        ("7f3d", 0.0, "clx0ben"),
+    ]
+
+
+def test_lines_with_a_reward_or_a_word() -> None:
+    lines = [
+        {"request_id": "a", "reward": 0.3, "by": "anna"},
+        {"request_id": "b", "reward": "good"},
+        {"request_id": "c", "cant_tell": True},
+        {"request_id": "d"},
+    ]
+    raw = "\n".join(map(json.dumps, lines)).encode()
+    found = [(one.request_id, reward_of(one, FIVE), one.by) for one in given_in("jsonl", raw)]
+    assert found == [("a", 0.3, "anna"), ("b", 1.0, None), ("c", None, None)]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_is_exported_and_labelled_there_is_read_again(tool: str) -> None:
+    made = exported(tool, TASKS)
+    assert isinstance(made, list)
+    first: dict[str, Any] = made[0]
+    if tool == "label-studio":
+        result = {"type": "number", "value": {"number": 5}, "from_name": "reward"}
+        first |= {"annotations": [{"completed_by": 1, "result": [result]}]}
+        made[1] |= {"annotations": []}
+    elif tool == "argilla":
+        first["responses"] = {"quality": [{"value": 5, "user_id": ANNA}]}
+    elif tool == "langfuse":
+        assert first == {"objectId": "7f3c", "objectType": "TRACE", "status": "PENDING"}
+        score = {"traceId": first["objectId"], "source": "ANNOTATION", "dataType": "BOOLEAN"}
+        made = {"data": [{**score, "name": "good", "value": 1}]}
+    else:
+        first["reward"] = 1
+    (found,) = given_in(tool, json.dumps(made).encode())
+    assert (found.request_id, reward_of(found, FIVE)) == ("7f3c", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "reward"),
+    [
+        (3, FIVE, 0.5),
+        (10, Scale(0.0, 10.0), 1.0),
+        ("👍", FIVE, 1.0),
+        (" Bad ", FIVE, 0.0),
+        ("2", FIVE, 0.25),
+        ("can't tell", FIVE, None),
+        (None, FIVE, None),
+    ],
+)
+def test_numbers_by_their_scale_and_words(value: Any, scale: Scale, reward: float | None) -> None:
+    assert reward_of(Given("r", value), scale) == reward
+
+
+@pytest.mark.parametrize("value", [0, 6, float("nan"), "great", ["a"], {"a": 1}])
+def test_what_is_not_on_the_scale_is_refused_with_what_to_do(value: Any) -> None:
+    with pytest.raises(Unconvertible, match=r"scale|is not a label|several answers"):
+        reward_of(Given("r", value), FIVE)
+
+
+@pytest.mark.parametrize(
+    ("tool", "document", "why"),
+    [
+        ("label-studio", [{"request_id": "a", "reward": 4}], "item 0: this is not a label-studio"),
+        ("label-studio", [{"data": {"request_id": "a"}}], "not as JSON-MIN"),
+        ("label-studio", [{"data": {}, "annotations": [{"was_cancelled": True}]}], "request_id"),
+        ("argilla", [{"id": "a"}], "item 0: this is not a argilla export"),
+        ("langfuse", {"id": "a"}, "item 0: this is not a langfuse export"),
+        ("jsonl", [{"reward": 1}], "request_id"),
+        ("jsonl", [1], "item 0: is not an object"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_by_item(tool: str, document: Any, why: str) -> None:
+    with pytest.raises((Unconvertible, MalformedEvent), match=why):
+        given_in(tool, json.dumps(document).encode())
+
+
+def test_the_command_names_the_same_tools() -> None:
+    assert OF_COMMAND == TOOLS

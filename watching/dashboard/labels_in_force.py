@@ -1,0 +1,56 @@
+"""Find the label of a request that counts, by the core's own rule."""
+
+from __future__ import annotations
+
+from router_state.sources.declared_sources import DeclaredSources
+from router_state.sources.kept_labels import KeptLabel, in_force, with_label
+from schemas.label_sources import Sources
+from watching.joined import Request
+
+
+def sources_of(declared: Sources | None) -> DeclaredSources:
+    """Return the sources of a declaration, as the core has them."""
+    return (
+        DeclaredSources() if declared is None else DeclaredSources(declared.gold, declared.judges)
+    )
+
+
+def take_label(
+    request: Request, source: str, said: KeptLabel, declared: DeclaredSources
+) -> tuple[bool, float | None]:
+    """Keep a label of a request; return whether it says anything new, and the reward that counts
+    from now on, None: there is none.
+    """
+    if declared.gold is None and said.reward is not None and not request.labels:
+        if not _is_news(request, source, said):
+            return False, request.label
+        request.label_source, request.label_rank = source, (said.rank, said.revision)
+        return True, said.reward
+    labels = with_label(
+        request.labels or _only(request, declared), source, _ranked(source, said, declared)
+    )
+    if labels is None:
+        return False, request.label
+    request.labels, found = labels, in_force(labels, declared)
+    return True, None if found is None else found.reward
+
+
+def _is_news(request: Request, source: str, said: KeptLabel) -> bool:
+    """Tell whether a label is of a higher rank, or of a higher revision of the same source."""
+    if request.label is None:
+        return True
+    rank, revision = request.label_rank
+    return said.rank > rank or (source == request.label_source and said.revision > revision)
+
+
+def _only(request: Request, declared: DeclaredSources) -> dict[str, KeptLabel]:
+    """Return the label of a request that keeps no others."""
+    if request.label is None:
+        return {}
+    rank, revision = request.label_rank
+    said = KeptLabel(request.label, rank, revision)
+    return {request.label_source: _ranked(request.label_source, said, declared)}
+
+
+def _ranked(source: str, said: KeptLabel, declared: DeclaredSources) -> KeptLabel:
+    return KeptLabel(said.reward, declared.rank_of(source, said.rank), said.revision)
