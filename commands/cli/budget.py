@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from commands.cli.router_change import change
-from doors.console.bus import open_bus
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -15,11 +14,10 @@ from doors.console.session import (
     router_option,
     run,
 )
-from doors.console.taken_up import TOPICS, absence_of, status_of
+from doors.console.taken_up import published_state
 from drawing.budget_lines import per_request, standing_lines
 from drawing.numbers import dual, dual_in_words, number, usd
 from ground.json_values import Document
-from schemas import LambdaUpdated
 from schemas.budgets import PERIODS
 
 MOST_PER_REQUEST, MOST_PER_PERIOD = 1000.0, 1e9
@@ -164,15 +162,7 @@ def show_budget(session: Session, router_id: str, as_json: bool) -> None:
     \b
       pbstream budget show --json
     """
-
-    async def read() -> LambdaUpdated:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            state = (await status_of(bus, router_id)).state
-            if state is None:
-                raise await absence_of(bus, router_id)
-        return state
-
-    state = run(read())
+    state = run(published_state(session.settings, router_id))
     if as_json:
         print_json(state)
         return

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import click
 import orjson
 
+from commands.cli.row_options import low_and_high
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -224,21 +225,6 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
     click.echo(f"{len(tasks)} to label.", err=True)
 
 
-def _scale(
-    ctx: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    low, _, high = value.partition(":")
-    try:
-        found = float(low), float(high)
-    except ValueError:
-        found = 0.0, 0.0
-    if not float("-inf") < found[0] < found[1] < float("inf"):
-        raise click.BadParameter(f"{value!r} is not a scale, low to high, such as 1:5")
-    return found
-
-
 @labels.command("import")
 @click.argument("tool", type=click.Choice(TOOLS))
 @click.argument("file", type=click.File("rb"), default="-")
@@ -246,7 +232,7 @@ def _scale(
 @click.option(
     "--scale",
     metavar="LOW:HIGH",
-    callback=_scale,
+    callback=low_and_high,
     help="Scale of numbers, such as 0:10; default: 1 to the router's steps (5), of Langfuse 0:1.",
 )
 @by_option

@@ -29,9 +29,10 @@ def _columns(
     return found
 
 
-def _range(
+def low_and_high(
     ctx: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[float, float] | None:
+    """Return the lowest and the highest score of an option, LOW:HIGH."""
     if value is None:
         return None
     low, _, high = value.partition(":")
@@ -57,7 +58,7 @@ def row_options(command: F) -> F:
     scores = click.option(
         "--score-range",
         metavar="LOW:HIGH",
-        callback=_range,
+        callback=low_and_high,
         help="Scale of a file's scores, such as 1:5; default: 0:1.",
     )
     return columns(scores(command))

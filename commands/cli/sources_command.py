@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import click
 
-from doors.console.bus import open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
-from doors.console.taken_up import TOPICS, absence_of, status_of
+from doors.console.taken_up import published_state
 from drawing.source_lines import asked_lines, said, source_lines
-from schemas import LambdaUpdated
 from schemas.label_sources import Estimate, SourceStanding
 
 NOTHING = "–"
@@ -28,15 +26,7 @@ def sources(session: Session, router_id: str, as_json: bool) -> None:
     \b
       pbstream sources --router acme.chat
     """
-
-    async def read() -> LambdaUpdated:
-        async with open_bus(session.settings, *TOPICS) as bus:
-            state = (await status_of(bus, router_id)).state
-            if state is None:
-                raise await absence_of(bus, router_id)
-        return state
-
-    state = run(read())
+    state = run(published_state(session.settings, router_id))
     found = state.sources
     if found is None:
         raise Failure(

@@ -47,6 +47,7 @@ def running_worker(
         "PB_BOOTSTRAP": settings.bootstrap,
         "PB_PREFIX": settings.prefix,
         "PB_APP_ID": settings.app_id,
+        "PB_PARTITIONS": str(settings.partitions),
         "PB_WEB_PORT": str(settings.web_port),
         **environment,
     }
@@ -87,6 +88,7 @@ def running_dashboard(
         "PB_BOOTSTRAP": settings.bootstrap,
         "PB_PREFIX": settings.prefix,
         "PB_APP_ID": settings.app_id,
+        "PB_PARTITIONS": str(settings.partitions),
         "PB_DASHBOARD_PORT": str(port),
         **environment,
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from doors.console.bus import open_bus
 from doors.console.failures import Failure, NoRouter, NotReadable
 from doors.console.router_status import Declared, Later, RouterStatus
 from ground.messages import Record
@@ -31,6 +32,7 @@ from schemas.headers import based_on
 
 if TYPE_CHECKING:
     from doors.console.bus import Bus
+    from streams.settings import Settings
 
 TOPICS = ("routers", "lambda", "refusals")
 """Topics that hold declarations, in force or refused."""
@@ -78,6 +80,15 @@ async def status_of(bus: Bus, router_id: str) -> RouterStatus:
     """Return the status of one router."""
     none = RouterStatus(router_id, None, None, None)
     return (await statuses(bus, router_id)).get(router_id, none)
+
+
+async def published_state(settings: Settings, router_id: str) -> LambdaUpdated:
+    """Return a router's state as its worker last published it. Raises what `absence_of` returns."""
+    async with open_bus(settings, *TOPICS) as bus:
+        state = (await status_of(bus, router_id)).state
+        if state is None:
+            raise await absence_of(bus, router_id)
+    return state
 
 
 async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | None]:

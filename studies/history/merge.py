@@ -8,6 +8,7 @@ bill and a reward come after their decision.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -313,16 +314,18 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Yield the router's bills and rewards up to these offsets."""
-        for topic, waiting, last in (
-            ("costs", queue.bills, costs),
-            ("rewards", queue.rewards, rewards),
-        ):
-            cursor = self._cursors[topic]
-            while (record := cursor.head) is not None and record.offset <= last:
-                cursor.advance()
-                self._enqueue(topic, record)
-            while waiting and waiting[0].offset <= last:
-                self._known(queue, waiting.popleft())
+        self._feed_topic(queue, "costs", queue.bills, costs)
+        self._feed_topic(queue, "rewards", queue.rewards, rewards)
+
+    def _feed_topic(
+        self, queue: Queue, topic: str, waiting: deque[Billed] | deque[Rewarded], last: int
+    ) -> None:
+        cursor = self._cursors[topic]
+        while (record := cursor.head) is not None and record.offset <= last:
+            cursor.advance()
+            self._enqueue(topic, record)
+        while waiting and waiting[0].offset <= last:
+            self._known(queue, waiting.popleft())
 
     def _feed_until(self, queue: Queue, at: float) -> None:
         """Yield the router's bills and rewards up to this time."""

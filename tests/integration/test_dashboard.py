@@ -25,11 +25,9 @@ import numpy as np
 import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from click.testing import CliRunner
 
 from commands.broker.child import spawn
 from commands.broker.wire import free_ports
-from commands.cli import main
 from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
@@ -57,7 +55,7 @@ from tests.integration.browsing import (
     load,
     violations,
 )
-from tests.integration.commands import new_service
+from tests.integration.commands import done, new_service
 from tests.watching.dashboard.test_dashboard_folds import (
     NOW,
     Record,
@@ -172,6 +170,7 @@ def address(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "--admin",
         PB_DASHBOARD_ADMIN_KEYS=LINE,
         PB_APP_ID=settings.app_id,
+        PB_PARTITIONS=str(settings.partitions),
     ) as found:
         until(lambda: reached(found + "readyz"), "the past to be read")
         yield found
@@ -854,12 +853,8 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
 def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     settings: Settings, address: str, browser: Chrome
 ) -> None:
-    environment = {"PB_BOOTSTRAP": settings.bootstrap, "PB_PREFIX": settings.prefix}
     words = "models add small --input-price 1 --output-price 2 --dimensions 3 --router quiet"
-    added = CliRunner().invoke(
-        main, words.split(), env={**environment, "PB_APP_ID": settings.app_id}
-    )
-    assert added.exit_code == 0, added.output
+    done(settings, *words.split())
     open_page(browser, address, "#/router/quiet", ready=".empty pre")
     until(lambda: not browser.find_elements(CSS, ".empty[hidden] pre"), "what to type")
     assert "pbstream request" in text(browser, ".empty pre")

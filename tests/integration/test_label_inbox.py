@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from click.testing import CliRunner
 from selenium.webdriver.common.keys import Keys as Key
 
-from commands.cli import main
 from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
 from doors.gateway.api_keys import Keys, new_key
@@ -25,7 +23,7 @@ from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from tests.integration.browsing import chromium, faults, violations
-from tests.integration.commands import new_service
+from tests.integration.commands import done, new_service
 from tests.integration.test_dashboard import (
     CSS,
     NETWORK_CHANGED,
@@ -50,7 +48,7 @@ BO, BOS = new_key("bo", routers="other.*")
 @pytest.fixture(scope="module")
 def served(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Run a worker with a router that has asked for five labels; a judge has judged each answer."""
-    made = new_service(kafka, "inbox")
+    made = new_service(kafka, "inbox", partitions=8)
     log = tmp_path_factory.mktemp("inbox") / "worker.log"
     with running_worker(made, environment={"PB_ENCODER_BACKEND": "none"}, log=log):
         asyncio.run(_asked(made))
@@ -190,13 +188,9 @@ def test_what_was_labelled_elsewhere_leaves_the_page_and_is_measured_and_audited
     telephone(browser)
     open_page(browser, address, f"#/inbox/{ROUTER}", ready=".steps-of button")
     until(lambda: text(browser, "h1") == "2 to label", "two requests")
-    environment = {"PB_BOOTSTRAP": served.bootstrap, "PB_PREFIX": served.prefix}
-    environment |= {"PB_APP_ID": served.app_id}
 
     def command(*words: str) -> str:
-        found = CliRunner().invoke(main, words, env=environment)
-        assert found.exit_code == 0, found.output
-        return found.output
+        return done(served, *words)
 
     listed = json.loads(command("labels", "list", "--router", ROUTER, "--json"))
     assert [one["request_id"] for one in listed] == ["r1", "r0"]

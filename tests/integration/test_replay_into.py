@@ -49,7 +49,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def target(kafka: str, tmp_path: Path) -> Iterator[Settings]:
-    settings = new_service(kafka, "into")
+    settings = new_service(kafka, "into", partitions=8)
     worker = start_worker(settings, tmp_path / "worker.log")
     try:
         yield settings
