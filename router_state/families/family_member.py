@@ -41,6 +41,11 @@ from router_state.since import Since
 PIECE = "\x1ffamily:"
 """Prefix of the names of pieces; the model follows."""
 
+LONG = 3.0 * MEMORY
+"""Observations after which reports come no more seldom: a member that has learned for long needs
+little from the others, and each report costs some milliseconds (benchmarks.family_cost).
+"""
+
 
 class SaidFamily(Protocol):
     """A family as it is declared."""
@@ -161,7 +166,7 @@ class Family(Capability):
     @classmethod
     def told(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
-        return {"family": kept}
+        return {"family": {"requests": kept}}
 
     def declare(self, declared: FamilyDeclared, *, now: float) -> None:
         """See Capability. A router that leaves a family gives back what it took."""
@@ -219,14 +224,14 @@ class Family(Capability):
         arm = self.arms.all[choice.k]
         held = self.held.get(arm.name)
         if held is not None and (taken := held.taken[0]) is not None:
-            choice.keep(self.name, {"requests": round(taken.requests(arm.rewards), 1)})
+            choice.keep(self.name, int(10.0 * taken.requests(arm.rewards) + 0.5) / 10.0)
 
     # What the member tells.
 
     def is_due(self, seen: tuple[int, int]) -> bool:
         """Tell whether evidence has grown enough since a report of `seen` observations."""
         return any(
-            now >= LEAST_TOLD and now >= before + max(1.0, GROWTH * min(before, MEMORY))
+            now >= LEAST_TOLD and now >= before + max(1.0, GROWTH * min(before, LONG))
             for now, before in zip(self.seen, seen, strict=True)
         )
 

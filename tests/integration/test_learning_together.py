@@ -19,7 +19,7 @@ from studies.history.records import refused_offsets
 from studies.history.rerun import Rerun
 from studies.history.skipped import Skipped
 from studies.history.verify import Verdict, verify
-from tests.integration.commands import done, done_json
+from tests.integration.commands import done, done_json, until
 from tests.integration.service import RunningService, cost, request, reward, router, running_service
 
 MEMBERS = [f"desk-{k}" for k in range(4)]
@@ -86,7 +86,6 @@ async def test_a_newcomer_starts_from_what_the_others_have_learned(
     await service.until(lambda: service.reasons()["wrong_family"] == 1, "the refusal")
     assert set(service.reasons()) == {"wrong_family"}
     await asyncio.to_thread(show, service.settings, routes[-1]["request_id"], tmp_path)
-    await service.until(lambda: "sales" in told_families(service), "what was brought")
     await service.send("routers", router("first", family="sales"))
     await service.until(lambda: bool(family_of(service, "first").get("models")), "its prior")
     for worker in service.workers[1:]:
@@ -96,9 +95,9 @@ async def test_a_newcomer_starts_from_what_the_others_have_learned(
     assert verdict.identical == verdict.compared == 320
 
 
-def told_families(service: RunningService) -> list[str]:
+def told_families(settings: Settings) -> list[str]:
     """Return the families that a command knows."""
-    return [one["family"] for one in done_json(service.settings, "families", "show")]
+    return [one["family"] for one in done_json(settings, "families", "show")]
 
 
 def show(settings: Settings, request_id: str, folder: Path) -> None:
@@ -112,6 +111,7 @@ def show(settings: Settings, request_id: str, folder: Path) -> None:
     done(settings, "families", "export", "support", file)
     assert "desk-0" not in Path(file).read_text(encoding="utf-8")
     done(settings, "families", "import", file, "--family", "sales")
+    until(lambda: "sales" in told_families(settings))
 
 
 def verified(settings: Settings) -> tuple[Verdict, Skipped]:
