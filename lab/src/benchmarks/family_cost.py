@@ -23,7 +23,8 @@ from router_state.state import state_pieces
 
 D = 26
 PRICES = {"small": Price(0.1, 0.4), "middle": Price(0.4, 2.0), "large": Price(1.25, 10.0)}
-MEMBERS, LEARNED, TIMED = 50, 600, 2000
+MEMBERS, LEARNED = 50, 600
+TURNS, TIMED = 8, 400
 REPORT_EVERY = 960.0
 """Rewards between two reports of a member that has learned for a memory's length."""
 
@@ -38,18 +39,24 @@ def member(name: str, seed: int, *, family: bool) -> Played:
     return engine
 
 
-def play(engine: Played, rng: np.random.Generator, first: int, count: int) -> float:
-    """Let requests be decided, billed and judged; return seconds of the decisions alone."""
-    spent = 0.0
+def play(engine: Played, rng: np.random.Generator, first: int, count: int) -> None:
+    """Let requests be decided, billed and judged."""
     for k in range(first, first + count):
         x = np.append(rng.normal(size=D - 1), 1.0)
-        began = time.process_time()
         engine.decide(str(k), x, now=float(k))
-        spent += time.process_time() - began
         engine.settle(str(k), cost_usd=float(rng.lognormal(-7.0)))
         engine.learn(str(k), reward=float(np.clip(0.6 + 0.1 * x[0] + 0.1 * rng.normal(), 0, 1)))
     engine.forget_early(keep=100)
-    return spent
+
+
+def decide(engine: Played, turn: int) -> float:
+    """Return the seconds of a decision."""
+    rng = np.random.default_rng(turn)
+    contexts = [np.append(rng.normal(size=D - 1), 1.0) for _ in range(TIMED)]
+    began = time.process_time()
+    for k, x in enumerate(contexts):
+        engine.decide(f"{turn}-{k}", x, now=1e6)
+    return (time.process_time() - began) / TIMED
 
 
 def take_over(engines: list[Played], told: list[list[Told]]) -> None:
@@ -102,12 +109,10 @@ def main() -> None:
     whole = size / MEMBERS + own + held
     click.echo(f"bytes a member: {size / MEMBERS:.0f} at the owner, {own} in its record,")
     click.echo(f"{held:.0f} held; 10,000 members: {whole / 100:.0f} MB")
-    alone, rng = member("alone", 0, family=False), np.random.default_rng(1)
-    best = [np.inf, np.inf]
-    for turn in range(6):
+    alone, best = member("alone", 0, family=False), [np.inf, np.inf]
+    for turn in range(TURNS):
         for at, engine in enumerate((alone, engines[0])):
-            spent = play(engine, rng, 10_000 * (turn + 1), TIMED // 4)
-            best[at] = min(best[at], spent / (TIMED // 4))
+            best[at] = min(best[at], decide(engine, turn))
     click.echo(f"decision alone {1e6 * best[0]:.1f} µs, in a family {1e6 * best[1]:.1f} µs")
 
 
