@@ -61,7 +61,8 @@ def _cells(runs: dict[str, list[Run]]) -> Iterator[str]:
     yield _difference(late["on"] - late["gold"])
     advised = [run.advised for run in ones["advised"] if np.isfinite(run.advised)]
     when = f", after {np.median(advised):.0f} pairs" if advised else ""
-    yield f"{len(advised)} of {len(runs.get('advised', []))}{when}"
+    of = len(runs.get("advised", ()))
+    yield f"{len(advised)} of {of}{when}" if of else "–"
 
 
 def _forms(runs: dict[str, list[Run]]) -> Iterator[str]:
