@@ -14,7 +14,7 @@ PERSON = ":"
 """Stands between a source and the name of who labelled, as in the core."""
 
 Calibrate = Literal["off", "offset", "on"]
-"""What a router does with a judge's offsets."""
+"""Names of the corrections of a judge's labels."""
 
 
 class Sources(Content):
@@ -47,7 +47,7 @@ class Sources(Content):
         if any(name == self.gold or name.startswith(self.gold + PERSON) for name in self.judges):
             raise refuse(Reason.INVALID_FIELD, "names gold as a judge, too")
         if unknown := sorted(set(self.calibrate or {}) - set(self.judges)):
-            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is no judge")
+            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is not a judge")
         return self
 
 
