@@ -12,6 +12,7 @@ from numpy.random import Generator
 from router_state.arms import Arms
 from router_state.attempts import following, planning, verdict_alerts
 from router_state.attempts.following import Chain
+from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
@@ -179,6 +180,11 @@ class Attempts(Capability):
     def told(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         return following.told(kept)
+
+    @classmethod
+    def published(cls, record: RequestRecord) -> dict[str, object]:
+        """See Capability."""
+        return {} if record.plan is None else plan_fields(record.plan)
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
