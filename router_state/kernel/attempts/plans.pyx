@@ -234,10 +234,10 @@ cdef class PlannedOptions(Options):
             room[BEST_SCORE * WIDTH + row], room[BEST_USD * WIDTH + row] = score, usd
             room[BEST_VALUE * WIDTH + row] = score - price * usd
             room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = -1.0, self.own[row]
-            for which in (SCORE, VALUE, OTHER_SCORE, OTHER_VALUE):
-                room[<Index>which * WIDTH + row] = NEVER
-            for which in (USD, SPREAD, OTHER_USD, OTHER_SPREAD):
-                room[<Index>which * WIDTH + row] = 0.0
+            room[SCORE * WIDTH + row] = room[VALUE * WIDTH + row] = NEVER
+            room[OTHER_SCORE * WIDTH + row] = room[OTHER_VALUE * WIDTH + row] = NEVER
+            room[USD * WIDTH + row] = room[SPREAD * WIDTH + row] = 0.0
+            room[OTHER_USD * WIDTH + row] = room[OTHER_SPREAD * WIDTH + row] = 0.0
 
 
 cdef void two_best "wide_second_best"(
