@@ -23,8 +23,9 @@ import numpy as np
 from benchmarks import source_worlds
 from benchmarks.source_play import FORMS, METHODS, Run, play
 from benchmarks.source_worlds import ATTACKS, JUDGES, Array, World
+from router_state.learning.change_blocks import FALSE
 from router_state.sources.pair_sums import PARTS
-from router_state.sources.parting import FALSE, Cell
+from router_state.sources.parting import Cell
 
 FIRST_SEED = 1000
 """Seeds from here on: the estimator's priors were chosen on lower ones."""
