@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.data import EXTENDED_VARIABLE, extended_folder
 from benchmarks.elsewhere.real import _contexts
-from paper.data import JUDGES, find
 
 Array = npt.NDArray[np.float64]
 REQUESTS = 2000
 """Most requests of a run."""
+JUDGES = {"R1": "r1", "GPT": "gpt_mini", "Claude": "claude"}
+"""The paper's judges, and their names in its files."""
 DRAWN_MODELS, DRAWN_DIMENSIONS = 5, 6
 ATTACKS = (
     "honest",
@@ -113,8 +115,9 @@ def _judged() -> tuple[Array, dict[str, Array]]:
 
 def _rows(name: str) -> Iterator[dict[str, dict[str, dict[str, float]]]]:
     for split in ("val", "test"):
-        path = find(f"cross_judge_{name}_{split}.jsonl")
-        if path is None:
-            raise SystemExit("PB_DATA has to name a folder with the paper's cross_judge files")
+        folder = extended_folder()
+        if folder is None:
+            raise SystemExit(f"{EXTENDED_VARIABLE} has to name a folder with the cross_judge files")
+        path = folder / f"cross_judge_{name}_{split}.jsonl"
         with path.open(encoding="utf-8") as file:
             yield from map(json.loads, file)

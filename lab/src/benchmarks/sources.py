@@ -22,8 +22,7 @@ import numpy as np
 
 from benchmarks import source_worlds
 from benchmarks.source_play import FORMS, METHODS, Run, play
-from benchmarks.source_worlds import ATTACKS, Array, World
-from paper.data import JUDGES
+from benchmarks.source_worlds import ATTACKS, JUDGES, Array, World
 from router_state.learning.change_blocks import FALSE
 from router_state.sources.pair_sums import PARTS
 from router_state.sources.parting import Cell
