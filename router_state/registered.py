@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from router_state.asking.asking import Asking
@@ -48,6 +48,8 @@ earlier.
 """
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
+_PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
+"""Capabilities that publish fields of a request beside what they keep of it."""
 
 
 def read(said: Any) -> dict[str, object]:
@@ -73,6 +75,25 @@ def told(record: RequestRecord) -> dict[str, object]:
         for kind in KINDS:
             if kind.name in record.call.kept:
                 found |= kind.told(record.call.kept[kind.name])
+    return found
+
+
+def published(record: RequestRecord) -> dict[str, object]:
+    """Return all fields of `pb.routes` that capabilities have for a decided request."""
+    found: dict[str, object] = {}
+    if record.call is not None:
+        for kind in _PUBLISHING:
+            found |= kind.published(record)
+    return found | told(record)
+
+
+def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
+    """Return the fields of a decision's candidates that capabilities have for it, each by arm."""
+    found: dict[str, Sequence[object]] = {}
+    if record.noted is not None:
+        for kind in KINDS:
+            if kind.name in record.noted:
+                found |= kind.told_of_arms(record.noted[kind.name])
     return found
 
 

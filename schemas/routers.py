@@ -25,11 +25,11 @@ from schemas.fields import (
 from schemas.label_asking import LabelsWanted, LabelUrl
 from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
+from schemas.model_calls import Aliases, Day, Params, PriceAbove, canonical
 from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
-from schemas.variants import Aliases, Day, Params, PriceAbove, canonical
 from schemas.verifiers import MAX_VERIFIERS, VerifierDeclared
 
 TOPIC: Final = "routers"

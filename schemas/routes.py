@@ -20,8 +20,8 @@ from schemas.fields import (
     UnitInterval,
     UtcTime,
 )
+from schemas.model_calls import Params, VariantCall
 from schemas.reasons import Reason
-from schemas.variants import Params, VariantCall
 from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from router_state.arms import Arms
 from router_state.attempts import following, planning, verdict_alerts
 from router_state.attempts.following import Chain
+from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
@@ -180,6 +181,11 @@ class Attempts(Capability):
         """See Capability."""
         return following.told(kept)
 
+    @classmethod
+    def published(cls, record: RequestRecord) -> dict[str, object]:
+        """See Capability."""
+        return {} if record.plan is None else plan_fields(record.plan)
+
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
     ) -> Options:
@@ -281,10 +287,10 @@ class Attempts(Capability):
         less = self._less(record, plan, attempt, mean)
         before = self._before(record, plan, attempt, mean)
         if before is not None:
-            table, gap = before
-            taught = weighted(x, *table.learn_second(gap, mean, variance, reward))
+            stopped_by, gap = before
+            taught = weighted(x, *stopped_by.learn_second(gap, mean, variance, reward))
             for name, one in self.tables.tables.items():
-                if one is table:
+                if one is stopped_by:
                     self.tables.changed(name)
             self.journal.pieces.add(PIECE)
         if plan is None:
@@ -317,10 +323,11 @@ class Attempts(Capability):
         if plan is None or billing.answered or billing.unanswered:
             return
         step = plan.steps[attempt]
-        if step.verify in self.declared.verifiers and step.accept_at is not None:
-            waited = self.pairs.setdefault(step.verify, Pairs(billing.record.decided_at))
+        verifier = step.verify or ""
+        if verifier in self.declared.verifiers and step.accept_at is not None:
+            waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
             waited.wait()
-            self.tables.coming(step.verify, waited.comes)
+            self.tables.coming(verifier, waited.comes)
             self.journal.pieces.add(PIECE)
         if attempt == 0:
             return
