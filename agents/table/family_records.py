@@ -24,7 +24,8 @@ class Families:
         due: routers whose evidence has grown enough for a report.
         reported: rewards and bills that a router's last report was of; not durable, so that each
             member reports again after a recovery.
-        unreadable: families whose records can't be read, and the reason; they begin anew.
+        unreadable: families of which a record can't be read, and the reason: what it held is
+            forgotten.
     """
 
     def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
@@ -73,7 +74,12 @@ class Families:
     def _reader(self, name: str) -> Callable[[str], Model | None]:
         def read(piece: str) -> Model | None:
             record = self._table.get(keys.key(keys.FAMILY, name, piece))
-            return None if record is None else model_of(record)
+            try:
+                return None if record is None else model_of(record)
+            except DamagedState as error:
+                # The member's next report replaces them.
+                self.unreadable[name] = str(error)
+                return None
 
         return read
 

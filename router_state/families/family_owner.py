@@ -32,7 +32,7 @@ MOST_IN_FAMILY = 5_000
 YOUNG = 200
 """Rewards up to which a member is told each new estimate, and not only after its own reports."""
 FIRST_ROUNDS = 4 * ROUNDS
-"""Steps of the first estimate after the owner has changed: weights and levels are not kept."""
+"""Steps of an estimate that begins from nothing and is the only one."""
 
 TOLD_AT_ONCE = 100_000
 """Most bytes of sums in one record to a member."""
@@ -287,7 +287,7 @@ class FamilyOwner:
     def is_due(self) -> bool:
         """Tell whether the scatter should be estimated again."""
         seen = self.seen
-        return seen > 0 and (not self.counted or seen >= self.due_at)
+        return seen > 0 and seen >= self.due_at
 
     def estimating(self) -> Estimating:
         """Return a copy of the estimates, to be moved and given to `take`."""
@@ -295,9 +295,8 @@ class FamilyOwner:
         for side in (0, 1):
             said = [one.noise[side] for one in self.members.values() if one.models]
             noise.append(float(np.median(said)) if said else 0.0)
-        rounds = self.rounds if self.counted else FIRST_ROUNDS
         sides = deepcopy(self.sides)
-        return Estimating(sides, self._heard(), (noise[0], noise[1]), self.reports, rounds)
+        return Estimating(sides, self._heard(), (noise[0], noise[1]), self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
         """Put moved estimates in force; young members are told of them."""

@@ -14,18 +14,24 @@ from router_state.families.family_sums import Sums, sums_of
 from router_state.learning.guess import COSTS, REWARDS, Guess
 from router_state.packing.framing import Whole, body_of, decoded, frame
 
+DIGITS = 6
+"""Digits of weights and levels behind the point: a family may have thousands of members."""
+
 
 class _Side(Struct):
     noise: float
     level_variance: float
     common: tuple[float, float]
     scatter: dict[str, tuple[float, float]]
+    weights: dict[str, float]
+    levels: dict[str, float]
     aside: list[str]
 
 
 class _Head(Struct):
     d: Whole
     projection: str
+    due_at: float
     brought: tuple[str, ...]
     sides: tuple[_Side, _Side]
 
@@ -34,7 +40,8 @@ def pack_piece(owner: FamilyOwner, name: str) -> bytes | None:
     """Return a piece as a framed record; None if the piece no longer exists."""
     if name == HEAD:
         sides = (_side(owner.sides[0]), _side(owner.sides[1]))
-        return frame(json.encode(_Head(owner.d, owner.projection, owner.brought, sides)))
+        head = _Head(owner.d, owner.projection, owner.due_at, owner.brought, sides)
+        return frame(json.encode(head))
     if BETWEEN in name:
         model = owner.fresh.get(name)
         return None if model is None else frame(msgpack.encode(model))
@@ -45,7 +52,12 @@ def pack_piece(owner: FamilyOwner, name: str) -> bytes | None:
 def _side(kin: Kin) -> _Side:
     scatter = {name: (one.ridge, one.bias) for name, one in kin.scatter.items()}
     common = kin.common.ridge, kin.common.bias
-    return _Side(kin.noise, kin.level_variance, common, scatter, sorted(kin.aside))
+    weights, levels = (
+        {name: round(value, DIGITS) for name, value in by_member.items()}
+        for by_member in (kin.weights, kin.levels)
+    )
+    aside = sorted(kin.aside)
+    return _Side(kin.noise, kin.level_variance, common, scatter, weights, levels, aside)
 
 
 def model_of(record: bytes) -> Model:
@@ -71,7 +83,7 @@ def unpack(
         for kin, data in zip(owner.sides, () if model is None else model.sides, strict=False):
             if data:
                 kin.brought[name] = _sums(data, head.d)
-    owner.counted = False
+    owner.due_at, owner.counted = head.due_at, False
     return owner
 
 
@@ -90,6 +102,8 @@ def _kin(head: _Head, side: int, guess: Guess) -> Kin:
         said.noise,
         Scatter(*said.common),
         {name: Scatter(*one) for name, one in said.scatter.items()},
+        weights=said.weights,
+        levels=said.levels,
         level_variance=said.level_variance,
         aside=set(said.aside),
     )

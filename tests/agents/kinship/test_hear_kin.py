@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from agents.kinship import hear_kin
+from agents.table import keys
 from agents.table.kin_notes import report_notes
 from router_state.families.family_member import Family
 from router_state.families.family_reports import Model, Report
@@ -149,12 +150,34 @@ async def test_a_dead_owner_comes_back_with_what_it_had_heard() -> None:
     found = await world()
     owner = found.partition("support").families.owner("support")
     before = {name: one.seen for name, one in owner.members.items()}
+    levels = owner.sides[0].levels
     await found.kill(found.workers.index(found.owner("support")))
     again = found.partition("support").families.owner("support")
     assert {name: one.seen for name, one in again.members.items()} == before
+    assert again.sides[0].levels == pytest.approx(levels, abs=1e-5) and not again.is_due
     found.declare_member("newcomer")
     await found.step()
     assert found.taken("newcomer")["large"] > 5.0
+
+
+@pytest.mark.parametrize("piece", ["head", "member", "sums"])
+async def test_a_damaged_record_of_a_family_is_forgotten_and_nothing_stops(piece: str) -> None:
+    found = await world()
+    table = found.partition("support").table
+    raws = [raw for raw in table.records if raw[:1] == keys.FAMILY]
+    parts = {"head": "", "member": ROUTERS[0], "sums": f"{ROUTERS[0]}\x1flarge"}
+    (at,) = [raw for raw in raws if keys.split(raw)[2] == parts[piece]]
+    for worker in found.workers:
+        worker.changelog = [
+            (number, key, value[:-1] + b"?" if key == at and value else value, epoch, time)
+            for number, key, value, epoch, time in worker.changelog
+        ]
+    await found.kill(found.workers.index(found.owner("support")))
+    await found.live(ROUTERS[:3], 20)
+    assert not found.letters()
+    found.declare_member("newcomer")
+    await found.step()
+    assert found.taken("newcomer")["large"] > 2.0
 
 
 async def test_a_members_state_is_the_same_after_a_crash() -> None:
