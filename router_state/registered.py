@@ -11,6 +11,7 @@ from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
 from router_state.endings.endings import Endings
+from router_state.families.family_member import Family
 from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
 from router_state.long_inputs.long_inputs import LongInputs
@@ -38,6 +39,7 @@ KINDS: tuple[type[Capability], ...] = (
     Incumbents,
     Attempts,
     MeasuredSources,
+    Family,
     Variants,
     Asking,
 )

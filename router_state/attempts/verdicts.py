@@ -287,10 +287,10 @@ class Attempts(Capability):
         less = self._less(record, plan, attempt, mean)
         before = self._before(record, plan, attempt, mean)
         if before is not None:
-            table, gap = before
-            taught = weighted(x, *table.learn_second(gap, mean, variance, reward))
+            stopped_by, gap = before
+            taught = weighted(x, *stopped_by.learn_second(gap, mean, variance, reward))
             for name, one in self.tables.tables.items():
-                if one is table:
+                if one is stopped_by:
                     self.tables.changed(name)
             self.journal.pieces.add(PIECE)
         if plan is None:
@@ -323,10 +323,11 @@ class Attempts(Capability):
         if plan is None or billing.answered or billing.unanswered:
             return
         step = plan.steps[attempt]
-        if step.verify in self.declared.verifiers and step.accept_at is not None:
-            waited = self.pairs.setdefault(step.verify, Pairs(billing.record.decided_at))
+        verifier = step.verify or ""
+        if verifier in self.declared.verifiers and step.accept_at is not None:
+            waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
             waited.wait()
-            self.tables.coming(step.verify, waited.comes)
+            self.tables.coming(verifier, waited.comes)
             self.journal.pieces.add(PIECE)
         if attempt == 0:
             return

@@ -1,10 +1,10 @@
 """Estimate by how much a judge's labels of each model are above gold, from pairs of all models.
 
-What a model's pairs say of its offset is ȳ − r̄ with r̄ = mean gold − ω·(mean judge's − ȳ): ȳ is the
-mean of all labels of the judge that the model has learned, and ω the slope of gold on the judge's
-label within models. Of a judge that says much of an answer ω takes the noise out that a pair's two
-labels share; of one that says little it takes the judge's noise out (Angelopoulos et al. 2023,
-arXiv:2311.01453).
+The pairs of a model say of its offset ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). Here ȳ is
+the mean of all labels of the judge that the model has learned, and ω the slope of gold on the
+judge's label within models. Of a judge that says much of an answer ω takes the noise out that a
+pair's two labels share; of one that says little it takes the judge's noise out (Angelopoulos et al.
+2023, arXiv:2311.01453).
 
 A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
 and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: each one's share is its prior
@@ -28,7 +28,7 @@ COMMON = 0.05
 """Deviation of the offset that all models share: scales of two sources differ by so much."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
-SPREAD, SPREAD_PAIRS = 0.15, 4.0
+PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
@@ -46,7 +46,7 @@ class ModelPairs(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What a model's pairs say of its offset, and its variance."""
+    """The offset of a model as its pairs say, and its variance."""
 
     offset: float
     variance: float
@@ -90,7 +90,7 @@ def _seen(pairs: Mapping[str, ModelPairs], within: Within) -> dict[str, _Seen]:
     slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
     slope = min(max(slope, 0.0), 1.0)
     left = max(within.rr - 2.0 * slope * within.yr + slope * slope * within.yy, 0.0)
-    variance = (SPREAD_PAIRS * SPREAD**2 + n * left) / (SPREAD_PAIRS + n)
+    variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + n * left) / (SPREAD_PAIRS + n)
     found: dict[str, _Seen] = {}
     for model, one in pairs.items():
         if one.n < 1:

@@ -176,7 +176,7 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
-        case "l" if step.grant is not None:
+        case "l" | "p" if step.grant is not None:
             engine.apply(step.grant, 0.0)
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)

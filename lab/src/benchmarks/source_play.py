@@ -17,7 +17,7 @@ from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.measured_sources import MeasuredSources
 
 DELAY = 100
-"""After how many requests a label comes."""
+"""Number of requests after which a label comes."""
 LATE_PAIRS, LEAST_LATE = 100, 200
 """Pairs after which a run is late, and the fewest requests of that part that are measured."""
 METHODS = ("ranks", "gold", "offset", "on", "advised")

@@ -24,8 +24,9 @@ from benchmarks import source_worlds
 from benchmarks.source_play import FORMS, METHODS, Run, play
 from benchmarks.source_worlds import ATTACKS, Array, World
 from paper.data import JUDGES
+from router_state.learning.change_blocks import FALSE
 from router_state.sources.pair_sums import PARTS
-from router_state.sources.parting import FALSE, Cell
+from router_state.sources.parting import Cell
 
 FIRST_SEED = 1000
 """Seeds from here on: the estimator's priors were chosen on lower ones."""
@@ -40,7 +41,7 @@ def compared(
     """Yield rows of differences of mean gold rewards, times 1,000, with 95 %."""
     for name, world in worlds.items():
         for share in shares:
-            cells = _cells if "advised" in methods else _forms
+            cells = _forms if "line" in methods else _cells
             runs: dict[str, list[Run]] = {method: [] for method in methods}
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 one = world(seed)
@@ -50,16 +51,19 @@ def compared(
 
 
 def _cells(runs: dict[str, list[Run]]) -> Iterator[str]:
-    earned = {method: np.array([run.mean for run in ones]) for method, ones in runs.items()}
-    late = {method: np.array([run.late for run in ones]) for method, ones in runs.items()}
+    none = [Run(np.nan, np.nan, np.nan)]
+    ones = {method: runs.get(method, none) for method in METHODS}
+    earned = {method: np.array([run.mean for run in of]) for method, of in ones.items()}
+    late = {method: np.array([run.late for run in of]) for method, of in ones.items()}
     for method in ("offset", "on", "advised"):
         yield _difference(earned[method] - earned["ranks"])
     for method in ("offset", "on", "advised"):
         yield _difference(earned[method] - earned["gold"])
     yield _difference(late["on"] - late["gold"])
-    advised = [run.advised for run in runs["advised"] if np.isfinite(run.advised)]
+    advised = [run.advised for run in ones["advised"] if np.isfinite(run.advised)]
     when = f", after {np.median(advised):.0f} pairs" if advised else ""
-    yield f"{len(advised)} of {len(runs['advised'])}{when}"
+    of = len(runs.get("advised", ()))
+    yield f"{len(advised)} of {of}{when}" if of else "–"
 
 
 def _forms(runs: dict[str, list[Run]]) -> Iterator[str]:
@@ -170,9 +174,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
     parser.add_argument("--forms", action="store_true", help="other forms of correction")
     given = parser.parse_args()
-    methods = ("ranks", "offset", *FORMS) if given.forms else METHODS
+    methods = ("ranks", "offset", *FORMS) if given.forms else tuple(given.methods)
     if given.world == "alerts":
         rows = alerts(given.seeds)
     else:
