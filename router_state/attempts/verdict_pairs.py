@@ -7,3 +7,171 @@ for a verifier that only likes one model. All intervals hold at every look (`lea
 """
 
 from __future__ import annotations
+
+import math
+
+from msgspec import Struct, field
+
+from router_state.learning.change_blocks import BLOCK, BLOCKS
+from router_state.learning.intervals import Interval, of_mean
+
+LEAST_SEPARATION = 0.2
+"""Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
+and stops 60 % of the wrong ones, where half of the answers are right."""
+LEAST_CHANGE = 0.1
+"""Least change of what a pair says that is worth an alert: half of the change of the separation."""
+ANSWERS_REMEMBERED = 500.0
+"""Most answers behind the share of verdicts that come."""
+VERDICTS_BELIEVED = 10.0
+"""Verdicts that come without fail which are assumed beside those that were seen."""
+
+
+class Sums(Struct, array_like=True, gc=False):
+    """A number of terms, their sum, and the sum of their squares."""
+
+    n: int = 0
+    sum: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Add a term."""
+        self.n += 1
+        self.sum += value
+        self.squares += value * value
+
+    def join(self, other: Sums) -> None:
+        """Add the terms of others."""
+        self.n += other.n
+        self.sum += other.sum
+        self.squares += other.squares
+
+    def mean(self, alpha: float) -> Interval:
+        """Return the mean, and an interval that is ever wrong with this probability at most."""
+        if not self.n:
+            return Interval(0.0, -1.0, 1.0)
+        mean = self.sum / self.n
+        return of_mean(self.n, mean, max(self.squares - mean * self.sum, 0.0), alpha=alpha)
+
+
+class Change(Struct, frozen=True):
+    """A change of what verdicts tell: the mean over the pairs before it, and over those since."""
+
+    before: Interval
+    now: Interval
+
+
+class Pairs(Struct, array_like=True, gc=False):
+    """The pairs of one verifier, and what it has cost.
+
+    Attributes:
+        since: time of its first verdict, seconds since the epoch.
+        verdicts: their number; fees_usd: their dollars.
+        further_usd: dollars of the calls that followed as a verdict did not pass.
+        passed, stopped: labels above expectation, of answers that passed and of those that did not.
+        older: what the pairs before the blocks said; blocks: what the last ones said; first: number
+            of the first block, from 1. A pair says its label above expectation, with the other sign
+            where the answer did not pass.
+        told: whether the verifier was told to be worthless.
+        awaited: answers of plans that were to be verified; came: verdicts on them.
+    """
+
+    since: float
+    verdicts: int = 0
+    fees_usd: float = 0.0
+    further_usd: float = 0.0
+    passed: Sums = field(default_factory=Sums)
+    stopped: Sums = field(default_factory=Sums)
+    older: Sums = field(default_factory=Sums)
+    blocks: list[Sums] = field(default_factory=lambda: [Sums()])
+    first: int = 1
+    told: bool = False
+    awaited: float = 0.0
+    came: float = 0.0
+
+    def add(self, above: float, *, passes: bool) -> None:
+        """Add a pair whose label is by this much above what was expected of the answer."""
+        above = min(max(above, -1.0), 1.0)
+        (self.passed if passes else self.stopped).add(above)
+        if self.blocks[-1].n >= BLOCK:
+            self.blocks.append(Sums())
+            if len(self.blocks) > BLOCKS:
+                self.older.join(self.blocks.pop(0))
+                self.first += 1
+        self.blocks[-1].add(above if passes else -above)
+
+    def wait(self) -> None:
+        """Count an answer that is to be verified; older ones fade."""
+        self.awaited += 1.0
+        if self.awaited > ANSWERS_REMEMBERED:
+            self.awaited, self.came = 0.5 * self.awaited, 0.5 * self.came
+
+    @property
+    def comes(self) -> float:
+        """Return the share of the verdicts that plans wait for which come."""
+        return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
+
+    @property
+    def count(self) -> int:
+        """Return the number of pairs."""
+        return self.passed.n + self.stopped.n
+
+    def separation(self, alpha: float) -> Interval:
+        """Return by how much labels of answers that passed are above those of others."""
+        passed, stopped = self.passed.mean(alpha / 2.0), self.stopped.mean(alpha / 2.0)
+        low, high = passed.low - stopped.high, passed.high - stopped.low
+        return Interval(passed.value - stopped.value, max(low, -1.0), min(high, 1.0))
+
+    def worthless(self, alpha: float) -> Interval | None:
+        """Return the separation where it is surely too small, once."""
+        found = self.separation(alpha)
+        if self.told or found.high >= LEAST_SEPARATION:
+            return None
+        self.told = True
+        return found
+
+    def parted(self, alpha: float) -> Change | None:
+        """Return how the last pairs differ from those before, once: those before are then
+        forgotten.
+        """
+        before = Sums()
+        before.join(self.older)
+        for back in range(len(self.blocks), 0, -1):
+            if back < len(self.blocks):
+                before.join(self.blocks[-back - 1])
+            if before.n < BLOCK:
+                continue
+            later = Sums()
+            for block in self.blocks[-back:]:
+                later.join(block)
+            # Each place where the last pairs may begin has a share of the probability.
+            place = self.first + len(self.blocks) - back
+            share = alpha * 6.0 / (math.pi * place) ** 2
+            now, then = later.mean(share / 2.0), before.mean(share / 2.0)
+            apart = max(now.low - then.high, then.low - now.high)
+            if apart > 0.0 and abs(now.value - then.value) >= LEAST_CHANGE:
+                self._begin_anew(back)
+                return Change(then, now)
+        return None
+
+    def _begin_anew(self, back: int) -> None:
+        """Forget all pairs but those of the last blocks."""
+        self.first += len(self.blocks) - back
+        self.older, self.blocks = Sums(), self.blocks[-back:]
+        self.passed, self.stopped, self.told = Sums(), Sums(), False
+
+    def usd_per_day(self, now: float) -> float:
+        """Return what verdicts cost a day, and the calls that followed them."""
+        days = max(now - self.since, DAY / 24.0) / DAY
+        return (self.fees_usd + self.further_usd) / days
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether such pairs can be."""
+        sums = [self.passed, self.stopped, self.older, *self.blocks]
+        finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
+        counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0
+        return finite and counts and 0 < len(self.blocks) <= BLOCKS and self.first >= 1
+
+
+DAY = 86_400.0
+"""Seconds of a day."""

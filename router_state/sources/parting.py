@@ -16,6 +16,9 @@ from router_state.learning.change_blocks import BLOCK, BLOCKS
 from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 
+LEAST_SIZE = 0.05
+"""Least offset, or change of one, that is worth an alert: smaller ones hardly change a choice."""
+
 
 class Block(Struct, array_like=True, gc=False):
     """Sums of the differences, judge's less gold, of pairs in a row, and of the judge's labels, in

@@ -1,9 +1,10 @@
 """Decide from pairs whether a judge says anything of an answer.
 
 Within models a judge's labels and gold correlate by ρ. Before any pair ρ is 0 with the probability
-`SAYS_NOTHING`, and else anywhere between 0 and 1. Fisher's z of the correlation that was seen is normal
-around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge whose ρ is below `LEAST_CORRELATION` with the
-probability `SURELY_NOTHING` says nothing: differences between its labels are noise, or inverted.
+`SAYS_NOTHING`, and else anywhere between 0 and 1. Fisher's z of the correlation that was seen is
+normal around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge whose ρ is below
+`LEAST_CORRELATION` with the probability `SURELY_NOTHING` says nothing: differences between its
+labels are noise, or inverted.
 """
 
 from __future__ import annotations
