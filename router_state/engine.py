@@ -100,8 +100,9 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
         return DUPLICATE, record, None
     state, follows = engine.state, event.follows
     # A request may be the first to concern a capability that needs no declaration.
-    needs_more = event.session_id is not None or event.said is not None or follows is not None
-    if needs_more and not state.hooks.complete:
+    if not state.hooks.complete and (
+        event.session_id is not None or event.said is not None or follows is not None
+    ):
         registered.begin(state)
     followed = None if follows is None else records.get(follows.request_id)
     record = decide(state, event, now, followed)

@@ -29,11 +29,6 @@ cdef extern from *:
 cdef enum:
     LANES = 4
 """Number of partial sums that a product computes side by side."""
-cdef enum:
-    AT_ONCE = 32
-"""Number of contexts whose partial sums are computed together: with eleven arms these sums fill
-22 of the 32 KiB that a processor's nearest cache has.
-"""
 
 
 def options(
@@ -63,7 +58,7 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     values: Floats = found.values
-    room = scratch(2 * K * d + (2 + 2 * K) * LANES * AT_ONCE)
+    room = scratch(2 * K * d + (2 + 2 * K) * LANES * n)
     multiply_by_arms(held, n, d, rewards, models, of_block(room), values)
     for k in range(K):
         model: CostModel = models[k]
@@ -96,11 +91,9 @@ cdef void multiply_by_arms(
         model: CostModel = models[k]
         copy_theta(rewards[k], d, behind(thetas, k * d))
         copy_theta(model.regression, d, behind(thetas, (K + k) * d))
-    for first in range(0, n, AT_ONCE):
-        count: Index = min(AT_ONCE, n - first)
-        multiply_all(held + first * d, count, d, thetas, 2 * K, sums)
-        for k in range(2 * K):
-            add_up(behind(sums, k * LANES * count), count, behind(found, k * n + first))
+    multiply_all(held, n, d, thetas, 2 * K, sums)
+    for k in range(2 * K):
+        add_up(behind(sums, k * LANES * n), n, behind(found, k * n))
 
 
 cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
