@@ -12,6 +12,8 @@ from agents.context_store import Decided
 from agents.parked import Parked
 from ground.messages import Message, Record
 from ground.traces import Headers
+from schemas.families import FamilyEstimated
+from schemas.kin import KinNoted
 from schemas.leases import LeaseNoted
 
 T = TypeVar("T")
@@ -19,8 +21,10 @@ T = TypeVar("T")
 Passed = list[tuple[str, int]]
 """A list of the steps passed: (name, nanoseconds since the epoch)."""
 
-Note = tuple[str, LeaseNoted]
-"""A record of `pb.leases`, a grant or a report: its key, and its value."""
+Note = tuple[str, LeaseNoted | KinNoted | FamilyEstimated | None]
+"""A record between pools or families and their members, or what a family publishes: its key, and
+its value; None: the family is gone.
+"""
 
 
 @dataclass(slots=True)
@@ -35,7 +39,7 @@ class Answers:
         refused_later: (parked event, error): refusals that are kept until they are delivered.
         answered_later: parked requests that are decided, kept until their decision is delivered.
         repeated: (router_id, document, headers): declarations in force, to be written again.
-        notes: grants and reports for `pb.leases`; lost ones are sent again after some seconds.
+        notes: records for `pb.leases`, `pb.kin` and `pb.families`; lost ones are sent again.
         at: the event that is being applied, to which an error is attributed.
     """
 

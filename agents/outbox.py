@@ -13,7 +13,15 @@ from agents.group import Answers
 from ground.boundary import Produce
 from ground.messages import Message, headers_of
 from schemas.event import encode
+from schemas.families import FamilyEstimated
 from schemas.headers import EPOCH, FORWARDED
+from schemas.kin import KinNoted
+from schemas.leases import LeaseNoted
+
+FAMILIES = "families"
+"""Topic on which a family that is gone leaves a tombstone."""
+TOPIC_OF = {LeaseNoted: "leases", KinNoted: "kin", FamilyEstimated: FAMILIES}
+"""Topics of the records between pools or families and their members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,8 @@ class Outbox:
         for recipient, note in answers.notes:
             deliveries.append(
                 await produce(
-                    topic["leases"],
-                    encode(note),
+                    topic[FAMILIES if note is None else TOPIC_OF[type(note)]],
+                    None if note is None else encode(note),
                     recipient.encode(),
                     headers=((EPOCH, b"%d" % epoch),),
                 )

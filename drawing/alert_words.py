@@ -152,6 +152,15 @@ def _parted(alert: AlertRaised) -> str:
     )
 
 
+def _kin(alert: AlertRaised) -> str:
+    family = alert.evidence.get("family")
+    if alert.kind.value == "family_refused":
+        return f"family {family} does not take the router: {alert.evidence.get('why')}"
+    slope = _number(alert.evidence.get("slope"))
+    how = "" if slope is None else f" (slope {slope:.2f} instead of 1)"
+    return f"family {family} leaves the router out: its labels mean something else{how}"
+
+
 def _verifier(alert: AlertRaised) -> str:
     evidence, verifier = alert.evidence, alert.evidence.get("verifier")
     if alert.kind.value == "verifier_worthless":
@@ -211,6 +220,8 @@ TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
     "session_budget": _of_money,
     "goals_contradict": _of_money,
     "source_parted": _parted,
+    "family_parted": _kin,
+    "family_refused": _kin,
     "verifier_worthless": _verifier,
     "verifier_parted": _verifier,
     "model_down": _answers,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from drawing.family_lines import family_lines
 from drawing.numbers import number, seconds, usd
 from drawing.source_lines import source_lines
 from schemas import LambdaUpdated
@@ -18,7 +19,7 @@ BELIEVED = 20
 
 def standing_lines(state: LambdaUpdated, *, now: datetime | None = None) -> list[str]:
     """Return a sentence for each budget of a period, for the floor of rewards, for a target of
-    latency, and for what is known of sources of labels.
+    latency, for its family, and for what is known of sources of labels.
 
     Args:
         now: the time at which it is read; None: the present. A worker says nothing new of a router
@@ -32,7 +33,7 @@ def standing_lines(state: LambdaUpdated, *, now: datetime | None = None) -> list
         lines.append(_floor(state.floor))
     if state.latency is not None:
         lines.append(_latency(state.latency))
-    return lines + source_lines(state.sources or ())
+    return lines + family_lines(state.family) + source_lines(state.sources or ())
 
 
 def remaining(until: datetime, now: datetime) -> str:

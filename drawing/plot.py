@@ -9,9 +9,9 @@ from drawing.pareto import Pareto, Point, short
 
 LOG_FROM = 10.0
 """Dearest ÷ cheapest cost from which the axis of dollars is logarithmic; `pareto.js` does alike."""
-STAR, MODEL, EXPECTED, MIX, TAIL, INTERVAL = "★", "●", "○", "·", "∘", "│"
-"""Signs of the router, a measured model, an expected one, the mixes, the router's path, and the
-interval of a quality.
+STAR, ALONE, MODEL, EXPECTED, MIX, TAIL, INTERVAL = "★", "☆", "●", "○", "·", "∘", "│"
+"""Signs of the router, the router without plans, a measured model, an expected one, the mixes, the
+router's path, and the interval of a quality.
 """
 MARGIN = 7
 """Width of the left margin, in columns, where qualities are written."""
@@ -20,7 +20,8 @@ MARGIN = 7
 class _Canvas:
     def __init__(self, picture: Pareto, width: int, height: int) -> None:
         self._cells = [[" "] * width for _ in range(height)]
-        points = [*picture.models, *([picture.router] if picture.router else [])]
+        stars = (picture.router, picture.alone)
+        points = [*picture.models, *(one for one in stars if one is not None)]
         costs = [one.cost_usd for one in points if one.cost_usd > 0.0]
         costs += [cost for cost, _ in picture.tail if cost > 0.0]
         offs = [(one.quality, one.off or 0.0) for one in points]
@@ -105,9 +106,13 @@ def plot(picture: Pareto, *, width: int = 64, height: int = 12) -> str:
         canvas.put(canvas.column(cost), canvas.row(quality), TAIL, over=f" {MIX}")
     for one in picture.models:
         canvas.mark(one, MODEL if one.measured else EXPECTED)
+    if picture.alone is not None:
+        canvas.mark(picture.alone, ALONE)
     if picture.router is not None:
         canvas.mark(picture.router, STAR)
         canvas.name(picture.router, "this router")
+    if picture.alone is not None:
+        canvas.name(picture.alone, short(picture.alone.name))
     for one in picture.models:
         canvas.name(one, short(one.name))
     left, right = usd(canvas.left), usd(canvas.right)

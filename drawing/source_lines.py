@@ -49,6 +49,8 @@ def _judge(one: SourceStanding) -> Iterator[str]:
         yield f"{one.source} agrees with gold at {said(one.agreement)}, {_count(one.pairs)}"
     for model in one.models or ():
         yield from _model(one.source, model)
+    if one.set_aside:
+        yield f"{one.source} says nothing of an answer, and its labels are not learned"
     yield from _advice(one)
     if one.since_then is not None and _is_clear(one.since_then):
         yield (
@@ -84,6 +86,9 @@ def _model(source: str, model: ModelMeasured) -> Iterator[str]:
         yield f"{source} is {where} gold on {model.model} by {said(model.offset)}, " + _count(
             model.pairs
         )
+    if model.taken_off is not None:
+        less = f"{abs(model.taken_off):.2f} {'less' if model.taken_off > 0.0 else 'more'}"
+        yield f"labels of {source} for {model.model} count {less}"
     if model.lately is not None and _differs(model.lately, model.offset):
         yield f"{source} has lately been off by {said(model.lately)} on {model.model}"
 

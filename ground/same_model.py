@@ -11,13 +11,13 @@ from typing import NamedTuple
 _VENDOR = re.compile(
     r"^(?:[a-z]{2,6}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
 )
-"""What Bedrock puts before a name: a region and a vendor."""
+"""Pattern of a region and a vendor before a name, as Bedrock writes them."""
 _VERSION = re.compile(r"-v\d+(?::\d+)?$")
-"""What Bedrock puts behind one."""
+"""Pattern of a version behind a name, as Bedrock writes it."""
 _SNAPSHOT = re.compile(
     r"[-@:._](latest|\d{4}-\d{2}-\d{2}|\d{8}|\d{2}-\d{4}|\d{2}-\d{2}|\d{6}|\d{4}|0\d{2})$"
 )
-"""What providers put behind a name for the state of its weights on a day, or the latest one."""
+"""Pattern of a snapshot behind a name: the state of its weights on a day, or the latest one."""
 
 
 class Name(NamedTuple):
@@ -32,7 +32,7 @@ def parts_of(name: str) -> Name:
     """Split a name.
 
     >>> parts_of("openai/gpt-4o-2024-08-06")
-    Name(stem='gpt-4o', snapshot='2024-08-06')
+    Name(stem='gpt-4o', snapshot='20240806')
     """
     bare = _VENDOR.sub("", name.strip().lower().rpartition("/")[2])
     bare = _VERSION.sub("", bare)

@@ -7,7 +7,7 @@ A capability is a folder of `router_state` with one class derived from this one,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
@@ -109,6 +109,18 @@ class Capability:
     def told(cls, kept: Json) -> dict[str, object]:
         """Return the fields of `pb.routes` for what this capability stored of a call, which stands
         under its name in `Call.kept`.
+        """
+        return {}
+
+    @classmethod
+    def published(cls, record: RequestRecord) -> dict[str, object]:
+        """Return further fields of `pb.routes` for a decided request, beside those of `told`."""
+        return {}
+
+    @classmethod
+    def told_of_arms(cls, noted: Any) -> Mapping[str, Sequence[object]]:
+        """Return fields of the candidates on `pb.routes`, each by arm, for what this capability
+        noted of the request (`Choice.note`).
         """
         return {}
 

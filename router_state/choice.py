@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,17 +16,6 @@ from router_state.record import RequestRecord
 
 Excluded = list[str | None]
 """The reason why each arm may not be called, or None, by arm."""
-
-
-class Waits(NamedTuple):
-    """Expected times of the calls of a request, by arm.
-
-    Attributes:
-        units: times in the unit of the latency target; seconds: the same times in seconds.
-    """
-
-    units: list[float]
-    seconds: list[float]
 
 
 class Choice(Struct, gc=False, eq=False):
@@ -45,7 +34,6 @@ class Choice(Struct, gc=False, eq=False):
         tokens: input tokens priced apart from the rest of a call; 0: none.
         warm: tokens of the prompt that each model's cache holds; None: not known.
         saves: tokens at list price that each model's cache saves; None: no cache is known.
-        waits: expected times of the calls; None: not known, or without influence.
         price: price of a dollar in reward, see `Pacer.weigh`; slot: the context's slot in the
             window.
         beside: cost of calling each arm, in reward, other than its dollars; None: none.
@@ -57,7 +45,8 @@ class Choice(Struct, gc=False, eq=False):
             probability.
         unpaced: whether the budget of a request does not pay the call, which another one than the
             router chose.
-        kept: what capabilities store about the call, by their names.
+        kept: what capabilities store about the call, by their names; noted: what they note of the
+            request until it is published, by their names.
     """
 
     request: Asked
@@ -73,7 +62,6 @@ class Choice(Struct, gc=False, eq=False):
     tokens: float = 0.0
     warm: dict[str, int] | None = None
     saves: Mapping[str, float] | None = None
-    waits: Waits | None = None
     left_usd: float = inf
     most_usd: float = inf
     price: float = 0.0
@@ -86,6 +74,17 @@ class Choice(Struct, gc=False, eq=False):
     propensity: float = 0.0
     unpaced: bool = False
     kept: dict[str, Json] | None = None
+    noted: dict[str, object] | None = None
+
+    def note(self, name: str, what: object) -> None:
+        """Note something of the request under a capability's name, for a later hook and for
+        `Capability.told_of_arms`.
+        """
+        self.noted = {**(self.noted or {}), name: what}
+
+    def noted_by(self, name: str) -> Any:
+        """Return what a capability has noted of the request; None: nothing."""
+        return None if self.noted is None else self.noted.get(name)
 
     def keep(self, name: str, what: Json) -> None:
         """Keep something of the call in its record, under a capability's name."""

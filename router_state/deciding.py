@@ -111,4 +111,5 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         None if contained is None else Basis(*contained, state.expired, *config.applied),
         request.input_tokens,
         call=call,
+        noted=choice.noted,
     )

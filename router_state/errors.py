@@ -129,6 +129,12 @@ class UnusablePrior(InvalidConfig):
     reason = "wrong_prior"
 
 
+class WrongFamily(InvalidConfig):
+    """A router's family has contexts of another projection, or has no room for the router."""
+
+    reason = "wrong_family"
+
+
 __all__ = [
     "AttemptBeyondPlan",
     "BudgetSpent",
@@ -151,4 +157,5 @@ __all__ = [
     "UnusablePrior",
     "VerdictOutOfRange",
     "WrongContext",
+    "WrongFamily",
 ]

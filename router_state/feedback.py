@@ -79,8 +79,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     # The candidates were published with the decision. With 64 models they are most of a record, so
     # they are dropped.
     record.candidates = None
-    if record.waits is not None:
-        record.waits = None
+    if record.noted is not None:
+        record.noted = None
     return APPLIED if first else REVISED
 
 

@@ -74,7 +74,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         feedback.learn_cost(state, billing, price)
     if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
-    record.candidates = record.waits = None
+    record.candidates = record.noted = None
     return APPLIED if made.cost_usd is None else REVISED
 
 

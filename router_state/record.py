@@ -117,8 +117,8 @@ class RequestRecord(Struct, gc=False, eq=False):
     `expired`: the bill did not come in time, so the expected cost stays charged. `answered_by` is
         the model that was called if it is not the decided one; `price` is then that model's price.
         `input_tokens` is the number of the prompt's tokens, if it was stated. `call` holds further
-        facts about the call; None: there are none. `waits` are each arm's expected seconds and, if
-        slow calls are counted, its probability of a slow call; they are also published.
+        facts about the call; None: there are none. `noted` is what capabilities
+        have noted of the request, by their names; it is published, and dropped with the first bill.
     """
 
     seq: int
@@ -141,7 +141,7 @@ class RequestRecord(Struct, gc=False, eq=False):
     expired: bool = False
     answered_by: str | None = None
     call: Call | None = None
-    waits: tuple[list[float], list[float] | None] | None = None
+    noted: dict[str, object] | None = None
 
     @property
     def called(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from router_state.asking.asking import Asking
@@ -11,6 +11,7 @@ from router_state.capability import Capability, Hooks
 from router_state.caps.caps import Caps
 from router_state.config import RouterConfig
 from router_state.endings.endings import Endings
+from router_state.families.family_member import Family
 from router_state.incumbents.incumbents import Incumbents
 from router_state.latency.latency_target import Latency
 from router_state.long_inputs.long_inputs import LongInputs
@@ -38,6 +39,7 @@ KINDS: tuple[type[Capability], ...] = (
     Incumbents,
     Attempts,
     MeasuredSources,
+    Family,
     Variants,
     Asking,
 )
@@ -46,6 +48,8 @@ earlier.
 """
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
+_PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
+"""Capabilities that publish fields of a request beside what they keep of it."""
 
 
 def read(said: Any) -> dict[str, object]:
@@ -71,6 +75,25 @@ def told(record: RequestRecord) -> dict[str, object]:
         for kind in KINDS:
             if kind.name in record.call.kept:
                 found |= kind.told(record.call.kept[kind.name])
+    return found
+
+
+def published(record: RequestRecord) -> dict[str, object]:
+    """Return all fields of `pb.routes` that capabilities have for a decided request."""
+    found: dict[str, object] = {}
+    if record.call is not None:
+        for kind in _PUBLISHING:
+            found |= kind.published(record)
+    return found | told(record)
+
+
+def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
+    """Return the fields of a decision's candidates that capabilities have for it, each by arm."""
+    found: dict[str, Sequence[object]] = {}
+    if record.noted is not None:
+        for kind in KINDS:
+            if kind.name in record.noted:
+                found |= kind.told_of_arms(record.noted[kind.name])
     return found
 
 

@@ -14,6 +14,7 @@ of steps with blanks between them:
     g41-43,45   these requests were forgotten, by their seq
     e1.5        the grants that had ended by this time were given back
     l5          the grants of the pool at offset 5 of `pb.leases`
+    p6          the prior of the family at offset 6 of `pb.kin`
     t1.5        models that had retired before this time were dropped
     ?           more than fits: the order was not kept
 """
@@ -48,7 +49,7 @@ Packed = tuple[str, int, list[tuple[int, str]]]
 
 class Step(NamedTuple):
     """One step; `number` is an offset, a count or a seq, `seqs` are inclusive ranges. `grant` is
-    the grant at the offset, once it was read.
+    the grant, or the prior of a family, at the offset, once it was read.
     """
 
     kind: str
@@ -143,6 +144,11 @@ class Since:
         if offset >= 0:
             self._reach(f"l{offset}")
 
+    def took_over(self, offset: int) -> None:
+        """Note a prior that was taken over from the router's family."""
+        if offset >= 0:
+            self._append(f"p{offset}")
+
     def given_back(self, now: float) -> None:
         """Note that the grants which had ended by a time were given back."""
         before = self._last("e")
@@ -180,7 +186,7 @@ def steps_of(text: str) -> list[Step] | None:
 def _step(part: str) -> Step:
     kind, value = part[0], part[1:]
     match kind:
-        case "c" | "r" | "C" | "R" | "x" | "f" | "l":
+        case "c" | "r" | "C" | "R" | "x" | "f" | "l" | "p":
             return Step(kind, int(value))
         case "d":
             offset, _, time = value.partition("@")

@@ -10,8 +10,10 @@ from schemas.alerts import AlertKind, AlertRaised
 from schemas.costs import CostReported
 from schemas.dlq import DeadLetter
 from schemas.event import Event, MalformedEvent, Value, decode, decode_keyed, encode
+from schemas.families import FamilyEstimated
 from schemas.fields import ModelName, RequestId, RouterId, UtcTime
 from schemas.headers import BASED_ON, FORWARDED, REPEATED, based_on, is_forwarded
+from schemas.kin import KinNoted
 from schemas.lambdas import LambdaUpdated
 from schemas.leases import LeaseNoted
 from schemas.pools import PoolDeclared, decode_pool
@@ -31,7 +33,9 @@ EVENTS: Final[dict[str, type[Value]]] = {
     "rewards": RewardObserved,
     "pools": PoolDeclared,
     "leases": LeaseNoted,
+    "kin": KinNoted,
     "lambda": LambdaUpdated,
+    "families": FamilyEstimated,
     "alerts": AlertRaised,
     "refusals": EventRefused,
 }
@@ -52,7 +56,9 @@ __all__ = [
     "DeadLetter",
     "Event",
     "EventRefused",
+    "FamilyEstimated",
     "InlinePrior",
+    "KinNoted",
     "LambdaUpdated",
     "LeaseNoted",
     "LikePrior",

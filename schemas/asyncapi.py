@@ -25,6 +25,11 @@ _ROUTER: Final = {
 }
 """Schema of a record's key."""
 
+KEYS: Final = {"pools": "pool_id", "families": "family"}
+"""Fields that records are keyed by, by topic; router_id elsewhere."""
+UNTRACED: Final = frozenset({"lambda", "alerts", "pools", "leases", "kin", "families"})
+"""Topics whose records carry no trace."""
+
 
 def document() -> Document:
     """Return the AsyncAPI document as plain values."""
@@ -119,14 +124,13 @@ def _message(name: str, payloads: dict[str, object]) -> dict[str, object]:
 
 
 def _key(name: str) -> Document:
-    if name != "pools":
-        return _ROUTER
-    return {**_ROUTER, "description": _ROUTER["description"].replace("router_id", "pool_id")}
+    key = KEYS.get(name, "router_id")
+    return {**_ROUTER, "description": _ROUTER["description"].replace("router_id", key)}
 
 
 def _headers(name: str) -> tuple[str, ...]:
     own = {"dlq": DEAD_LETTER_HEADERS, "routers": (BASED_ON,)}.get(name, ())
-    traced = () if name in ("lambda", "alerts", "pools", "leases") else (TRACEPARENT, TRACESTATE)
+    traced = () if name in UNTRACED else (TRACEPARENT, TRACESTATE)
     return (*own, *traced, *((FORWARDED,) if TOPICS[name].to_service else ()))
 
 
@@ -146,7 +150,7 @@ def page() -> str:
             "",
             (
                 f"{'To' if topic.to_service else 'From'} the service; cleanup `{topic.cleanup}`; "
-                f"key: `{'pool_id' if name == 'pools' else 'router_id'}`."
+                f"key: `{KEYS.get(name, 'router_id')}`."
             ),
         ]
         if name == "dlq":

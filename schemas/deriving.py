@@ -208,8 +208,10 @@ def _check(steps: Mapping[str, list[Step]], wholes: list[Step]) -> Step:
 
     for name, some in steps.items():
         if some:
-            lines += [f" value = kept = event.{name}", " if value is not None:"]
-            lines += [f"  kept = {call(step, 'kept')}" for step in some]
+            kept = "value"
+            for step in some:
+                kept = call(step, kept)
+            lines += [f" if (value := event.{name}) is not None:", f"  kept = {kept}"]
             lines += [f"  if kept is not value: set_(event, {name!r}, kept)"]
     lines += [f" {call(whole, 'event')}" for whole in wholes]
     exec("\n".join([*lines, " return event"]), named)

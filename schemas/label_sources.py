@@ -14,7 +14,7 @@ PERSON = ":"
 """Stands between a source and the name of who labelled, as in the core."""
 
 Calibrate = Literal["off", "offset", "on"]
-"""What a router does with a judge's offsets."""
+"""Names of the corrections of a judge's labels."""
 
 
 class Sources(Content):
@@ -47,7 +47,7 @@ class Sources(Content):
         if any(name == self.gold or name.startswith(self.gold + PERSON) for name in self.judges):
             raise refuse(Reason.INVALID_FIELD, "names gold as a judge, too")
         if unknown := sorted(set(self.calibrate or {}) - set(self.judges)):
-            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is no judge")
+            raise refuse(Reason.INVALID_FIELD, f"calibrates {unknown[0]!r}, which is not a judge")
         return self
 
 
@@ -66,6 +66,7 @@ class ModelMeasured(Content):
     pairs: Annotated[Count, Field(description="Requests with a gold label and the judge's")]
     offset: Annotated[Estimate, Field(description="Mean of the judge's label less the gold one")]
     favour: Estimate | None = optional("Offset less the mean offset of the other models")
+    taken_off: float | None = optional("What is taken off the judge's labels of the model")
     lately: Estimate | None = optional(
         "Offset over the last pairs, 128 at most; absent: there are no others"
     )
@@ -83,6 +84,9 @@ class SourceStanding(Content):
     slope: Estimate | None = optional("By how much gold grows with the judge's label within models")
     calibrate: Calibrate | None = optional("As it is declared; absent: off")
     advice: Calibrate | None = optional("The `calibrate` that the pairs recommend; absent: none")
+    set_aside: bool | None = optional(
+        "True: the judge says nothing of an answer, so its labels are not learned"
+    )
     judged_again: Count | None = optional("Answers that the judge has judged more than once")
     since_then: Estimate | None = optional("Its last label of those less its first one, on average")
     models: tuple[ModelMeasured, ...] | None = optional("By model, the 64 with the most pairs")

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from schemas.event import Content, Event, documented, optional
+from schemas.families import FamilyStanding
 from schemas.fields import Count, ModelName, NonNegative, RouterId, UtcTime
 from schemas.label_asking import LabelsStanding
 from schemas.label_sources import SourceStanding
@@ -253,6 +254,7 @@ class LambdaUpdated(Event):
     sources: tuple[SourceStanding, ...] | None = optional(
         "How declared sources of labels stand, gold first"
     )
+    family: FamilyStanding | None = optional("How the router stands in its family")
     gone: tuple[ModelName, ...] | None = optional(
         "Models that their providers have no more; they are not called until declared again"
     )

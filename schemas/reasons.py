@@ -155,6 +155,10 @@ class Reason(StrEnum):
             "can, or what it refers to is not there."
         ),
     )
+    WRONG_FAMILY = (
+        "wrong_family",
+        "The router's contexts are not those of its family, or the family has 5,000 members.",
+    )
     WRONG_PROJECTION = (
         "wrong_projection",
         (

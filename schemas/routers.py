@@ -6,11 +6,12 @@ Key: router_id, raw UTF-8, never absent. Version 1. Compatible: new optional fie
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from schemas.budgets import Budgets, Floor, TrafficExpected, WhenSpent
 from schemas.capabilities import Offers
 from schemas.event import Content, Event, decode_declared, documented, optional
+from schemas.families import Membership
 from schemas.fields import (
     LARGEST_INT,
     Label,
@@ -24,11 +25,11 @@ from schemas.fields import (
 from schemas.label_asking import LabelsWanted, LabelUrl
 from schemas.label_sources import Sources
 from schemas.latency import LatencyTarget, SecondPriced
+from schemas.model_calls import Aliases, Day, Params, PriceAbove, canonical
 from schemas.modes import Holdout, Incumbent, Mode, Ramp, Unit
 from schemas.priors import CostPrior, InlinePrior, LikePrior, Prior, Reference
 from schemas.reasons import Reason
 from schemas.requests import MAX_DIMENSIONS, SessionUsd
-from schemas.variants import Aliases, Day, Params, PriceAbove, canonical
 from schemas.verifiers import MAX_VERIFIERS, VerifierDeclared
 
 TOPIC: Final = "routers"
@@ -36,6 +37,11 @@ KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_MODELS: Final = 1000
 """Most models of one declaration; a worker may take fewer (PB_MODELS_PER_ROUTER)."""
+
+
+def _named(value: object) -> object:
+    """Return a family that is declared by its name alone as one that gives and takes."""
+    return {"name": value} if isinstance(value, str) else value
 
 
 class ModelDeclared(Content):
@@ -231,6 +237,11 @@ class RouterDeclared(Event):
                 "holdout": 0.02,
             },
             {
+                "router_id": "acme.desk",
+                "models": {"m": {"input_price_per_m": 0.4, "output_price_per_m": 2.0}},
+                "family": {"name": "support", "gives": False},
+            },
+            {
                 "router_id": "acme.think",
                 "models": {
                     "gpt-x": {"input_price_per_m": 1.25, "output_price_per_m": 10.0},
@@ -336,6 +347,9 @@ class RouterDeclared(Event):
     caps: Caps | None = optional()
     sessions: SessionBudget | None = optional(
         "What an agent's run may spend: all calls of a session together"
+    )
+    family: Annotated[Membership, BeforeValidator(_named)] | None = optional(
+        "Routers that learn from each other: the family's name, or name, gives and takes"
     )
     sources: Sources | None = optional(
         "Whose labels are gold, and which judges are measured by them; absent: labels rank as "

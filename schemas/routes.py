@@ -20,8 +20,8 @@ from schemas.fields import (
     UnitInterval,
     UtcTime,
 )
+from schemas.model_calls import Params, VariantCall
 from schemas.reasons import Reason
-from schemas.variants import Params, VariantCall
 from schemas.verifiers import PlanStep
 
 TOPIC: Final = "routes"
@@ -56,6 +56,12 @@ class RouteReason(StrEnum):
 
 
 RoutedBy = Literal["router", "incumbent", "holdout"]
+
+
+class FamilyCount(Content):
+    """Say for how many requests of other routers the knowledge of a model counts."""
+
+    requests: NonNegative
 
 
 class WouldRoute(Content):
@@ -129,8 +135,9 @@ class Applied(Content):
         "What was applied since the decision before, in its order, as steps between blanks: c12 "
         "bills up to offset 12, r7 rewards up to 7, C9 and R4 a bill and a reward that had waited "
         "for the decision before, d3@T the declaration at 3 at second T, x2 commitments expired, "
-        "l5 the pool's grant at offset 5, f40 requests up to seq 40 forgotten, g41-43,45 those "
-        "forgotten, tT models retired before T dropped; ?: more than fits, the order was not kept"
+        "l5 the pool's grant at offset 5, p6 the family's prior at 6, f40 requests up to seq 40 "
+        "forgotten, g41-43,45 those forgotten, tT models retired before T dropped; ?: more than "
+        "fits, the order was not kept"
     )
 
 
@@ -246,6 +253,9 @@ class RouteDecided(Event):
     )
     would_route: WouldRoute | None = optional(
         "What the router would have answered; absent: it did answer"
+    )
+    family: FamilyCount | None = optional(
+        "What the router knows of `model` by its family; absent: nothing"
     )
     variant_of: ModelName | None = optional(
         "The model that the decided one is a variant of: what is called where there are params"

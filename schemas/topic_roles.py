@@ -41,11 +41,21 @@ TOPICS: Final = {
         "delete",
         "Reports of members to their pool, and grants of a pool to its members; workers write it.",
     ),
+    "kin": Topic(
+        True,
+        "delete",
+        "What members tell their family, and what it tells them; workers write it.",
+    ),
     "routes": Topic(False, "delete", "The decision on a request: exactly one, or one dead letter."),
     "lambda": Topic(
         False,
         "compact",
         "The dual variable of a router and the money behind it; the last record counts.",
+    ),
+    "families": Topic(
+        False,
+        "compact",
+        "A family: its members, how alike they are, what a newcomer starts with.",
     ),
     "alerts": Topic(
         False, "delete", "Drift, a cap that is reached, a budget that is out of reach."

@@ -97,7 +97,7 @@ class World:
     async def _forward(self) -> None:
         for topic, key, value, headers in self._collect():
             assert key is not None
-            assert topic == "leases" or {FORWARDED, REPEATED} & dict(headers).keys()
+            assert topic in ("leases", "kin") or {FORWARDED, REPEATED} & dict(headers).keys()
             await self.send(
                 topic, value, key=key, headers=headers, partition=self.partition_of(key.decode())
             )
@@ -108,7 +108,7 @@ class World:
         strays = []
         for topic, key, value, headers in said:
             short = topic.removeprefix(self.settings.prefix)
-            if short in ("routers", "requests", "costs", "rewards", "leases"):
+            if short in ("routers", "requests", "costs", "rewards", "leases", "kin"):
                 strays.append((short, key, value, headers))
             else:
                 self._append(

@@ -133,7 +133,7 @@ class World:
         self.round += 1
         for worker in self.workers:
             worker.clock.now = self.now
-        for topic in ("pools", "routers", "requests", "costs", "rewards", "leases"):
+        for topic in ("pools", "routers", "requests", "costs", "rewards", "leases", "kin"):
             for number in range(PARTITIONS):
                 await self._deliver(topic, number)
         for worker in self.workers:
@@ -162,6 +162,8 @@ class World:
                 if topic == "pb.leases":
                     for _ in range(2 if self.twice else 1):
                         self.write("leases", name, value, headers)
+                elif topic == "pb.kin":
+                    self.write("kin", name, value, headers)
                 elif topic == "pb.routes":
                     self._answer(json.loads(value or b""))
 

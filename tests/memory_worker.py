@@ -17,6 +17,7 @@ from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
 from agents.granting.exchange_grants import report_and_grant
 from agents.group import Group
+from agents.kinship.hear_kin import tell_kin
 from agents.outbox import Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
@@ -32,7 +33,7 @@ from streams.service.worker import AGENTS
 from streams.settings import Settings
 from streams.state.tables import States
 
-SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")
+SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases", "kin")
 
 
 class Left(Exception):
@@ -191,6 +192,7 @@ class MemoryWorker:
         """Do what the timers do."""
         await resume(self.partitions)
         await report_and_grant(self.partitions)
+        await tell_kin(self.partitions)
         await end_waits(self.partitions)
         await Sweep(self.partitions).round()
         await publish(self.partitions)

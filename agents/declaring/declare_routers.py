@@ -8,6 +8,7 @@ from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
 from agents.granting.exchange_grants import leaving
 from agents.group import Answers, chunks
+from agents.kinship.hear_kin import leaving_family, unwelcome, welcome
 from agents.lane.poison import on_behalf_of
 from agents.parked import Parked
 from agents.partition.partition import Partition
@@ -25,8 +26,9 @@ from agents.table.unpacking import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
-from router_state.errors import RouterStateError
+from router_state.errors import RouterStateError, WrongFamily
 from router_state.events import Redeclared
+from router_state.families.family_member import Family
 from schemas.event import MalformedEvent
 from schemas.headers import based_on
 from schemas.priors import ReferencedPrior
@@ -65,7 +67,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     A declaration that is read again changes nothing. After a refused declaration the one in force
     is written again, with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
     `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`,
-    `wrong_projection`, `corrupt_snapshot`, `invalid_config`.
+    `wrong_projection`, `wrong_family`, `corrupt_snapshot`, `invalid_config`.
     """
     read = Answers()  # refused or forwarded without a look at the state
     declarations = [
@@ -74,6 +76,8 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     declared: list[str] = []
     overtaken: list[str] = []
     await partition.clear_removed()
+    if joining := [one for d in declarations if (one := _joining(d, partition)) is not None]:
+        await welcome(partition, joining)
     # Portions are small: all partitions declare at the same time, and a produce request holds each
     # batch three times.
     limit = partition.group_bytes // 8
@@ -94,6 +98,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
             if is_last:
                 answers.strays += read.strays
                 answers.refused += read.refused
+                answers.notes += unwelcome(partition, joining)
             overtaken += _overtaken(answers, partition)
             partition.contain(messages if is_last else [d.message for d in portion])
         # A router that is declared again must find no records of the removed one.
@@ -104,6 +109,26 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
         await publish(partition.worker)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
+
+
+def _joining(declaration: Declaration, partition: Partition) -> tuple[str, RouterConfig] | None:
+    """Return a router whose declaration names another family than before, with its
+    configuration; None: it names none, or is not going to be put in force.
+    """
+    declared, router_id, message = declaration.declared, declaration.router_id, declaration.message
+    if declared is None or declared.family is None or declaration.refusal is not None:
+        return None
+    if partition.watermarks.is_applied(message.topic, message.offset):
+        return None
+    engine = partition.routers.engine(router_id)
+    member = None if engine is None else engine.state.having(Family)
+    if member is not None and member.declared.name == declared.family.name:
+        return None
+    try:
+        config = config_of(declared, offset=message.offset, references=declaration.priors)
+    except RouterStateError:  # refused as it is put in force
+        return None
+    return router_id, config
 
 
 def _overtaken(answers: Answers, partition: Partition) -> list[str]:
@@ -177,6 +202,7 @@ def _put_in_force(declaration: Declaration, partition: Partition, answers: Answe
 
 def _remove(router_id: str, partition: Partition, answers: Answers) -> None:
     answers.notes += leaving(partition, router_id, None)
+    answers.notes += leaving_family(partition, router_id, None)
     partition.routers.drop(router_id)
     partition.pools.joined(router_id, None)
     partition.news.changed(router_id)
@@ -190,9 +216,15 @@ def _declare(
         config_of(declared, offset=message.offset, references=declaration.priors),
         applied=partition.watermarks.both(*partition.feedback_topics),
     )
+    priors = partition.families.take_welcome(router_id) or []
+    for told in priors:
+        if told.refused:
+            raise WrongFamily(told.refused)
     if (engine := routers.engine(router_id)) is not None:
         _require_same_coordinates(engine.state.config, config, partition)
         left = leaving(partition, router_id, declared.pool)
+        family = None if declared.family is None else declared.family.name
+        left += leaving_family(partition, router_id, family)
         changes = routers.apply(router_id, Redeclared(config), now=partition.clock())
         if changes.refusal is not None:
             raise changes.refusal
@@ -200,6 +232,11 @@ def _declare(
     else:
         _require_room(partition)
         routers.start(router_id, config)
+    for told in priors:
+        routers.apply(router_id, told, now=partition.clock())
+    if declared.family is not None:
+        # Its models may be others, which the family is to know.
+        partition.families.due[router_id] = None
     partition.pools.joined(router_id, routers.engine(router_id))
     keep(partition, router_id, message.value or b"", offset=message.offset)
 

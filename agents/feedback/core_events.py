@@ -40,8 +40,9 @@ def asked(
 
 def _follows(event: Request) -> Follows:
     """Return what a request says of the one that it follows."""
-    said = {} if event.signals is None else event.signals
-    signals = {name: value for name in SIGNALS if (value := getattr(said, name, None)) is not None}
+    said = event.signals
+    found = {name: getattr(said, name, None) for name in SIGNALS}
+    signals = {name: value for name, value in found.items() if value is not None}
     return Follows(event.follows or "", event.verdicts or {}, signals)
 
 

@@ -15,8 +15,8 @@ from agents.table import keys
 from ground.boundary import Attempt
 from router_state.changes import Alert
 
-OF: Final = {keys.HEAD: "router", keys.POOL: "pool"}
-"""Words for a router and a pool, by the kind of their records."""
+OF: Final = {keys.HEAD: "router", keys.POOL: "pool", keys.FAMILY: "family"}
+"""Words for routers, pools and families, by the kind of their records."""
 
 
 class Aside:

@@ -193,6 +193,8 @@ class Partition(Recovered):
                 self._validate(router_id)
         for router_id, changes in changed.items():
             self.news.changed(router_id, changes.alerts)
+            if (engine := self.routers.engine(router_id)) is not None:
+                self.families.changed(router_id, engine)
 
     def _validate(self, router_id: str) -> None:
         engine = self.routers.engine(router_id)

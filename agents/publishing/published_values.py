@@ -14,7 +14,6 @@ from router_state import registered
 from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
-from router_state.plan import Step
 from router_state.record import RequestRecord
 from router_state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
@@ -66,29 +65,13 @@ def route_value(
             applied["request"], applied["since"] = record.offset, since
     if record.candidates is not None:
         value["candidates"] = found = _candidates(record.candidates)
-        if record.waits is not None:
-            _time(found, *record.waits)
+        for field, by_arm in registered.told_of_arms(record).items():
+            for candidate, said in zip(found, by_arm, strict=True):
+                candidate[field] = said
         if fallbacks := _fallbacks(found, record.model):
             value["fallbacks"] = fallbacks
-    if record.call is not None and record.call.session_id is not None:
-        value["session_id"] = record.call.session_id
-    if record.plan is not None:
-        value["plan"] = plan = [_step(step) for step in record.plan.steps]
-        for later, step in zip(plan[1:], record.plan.steps[1:], strict=True):
-            later["probability"] = step.probability
-        value["first_propensity"] = record.plan.first_propensity
-    value |= registered.told(record)
+    value |= registered.published(record)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z)
-
-
-def _step(step: Step) -> dict[str, object]:
-    """Return one call of a plan, see `schemas.verifiers.PlanStep`."""
-    found: dict[str, object] = {"model": step.model, "expected_cost_usd": step.expected_cost_usd}
-    if step.verify is not None:
-        found["verify"], found["verdict_usd"] = step.verify, step.fee_usd
-    if step.accept_at is not None:
-        found["accept_at"] = step.accept_at
-    return found
 
 
 def _fallbacks(candidates: list[dict[str, object]], chosen: str) -> list[object]:
@@ -132,17 +115,6 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
 def _rounded(share: float) -> float:
     # This takes a fifth of the time of `round`, which writes the number and reads it again.
     return int(share * PARTS + 0.5) / PARTS
-
-
-def _time(
-    candidates: list[dict[str, object]], seconds: list[float], slow: list[float] | None
-) -> None:
-    """Add to candidates the expected time of their calls and, if requested, the probability of
-    being slow."""
-    for k, candidate in enumerate(candidates):
-        candidate["expected_latency_ms"] = round(seconds[k] * 1e3, 1)
-        if slow is not None:
-            candidate["slow"] = _rounded(slow[k])
 
 
 def lambda_value(

@@ -10,6 +10,7 @@ from msgspec import structs
 from agents.context_store import Decided
 from agents.ports import Table
 from agents.table import keys
+from agents.table.family_records import Families
 from agents.table.own_routers import Routers
 from agents.table.parking import Parking
 from agents.table.pool_records import Pools
@@ -34,6 +35,7 @@ class Recovered:
         watermarks: offsets of the source events that the state contains.
         routers: routers of this partition.
         pools: pools, and members of pools.
+        families: families, and what is due of their members.
         parking: events that wait.
     """
 
@@ -44,6 +46,7 @@ class Recovered:
         self.watermarks = Watermarks(table)
         self.routers, self.parking = Routers(table, found), Parking(table, found)
         self.pools = Pools(table, found)
+        self.families = Families(table, found)
 
     def contain(self, messages: Sequence[Record]) -> None:
         """Note that the state contains these events of one topic, and all events before them."""
@@ -59,7 +62,7 @@ class Recovered:
         # Engines are unpacked again when needed.
         found = keys.by_kind(self.table.records)
         self.watermarks.index()
-        for part in (self.routers, self.parking, self.pools):
+        for part in (self.routers, self.parking, self.pools, self.families):
             part.index(found)
         for parked in self.parking:
             value = values.get((parked.topic, parked.offset))
@@ -71,6 +74,8 @@ class Recovered:
         changed, contexts = self.routers.write()
         if self.pools.dirty:
             self.pools.write()
+        if self.families.dirty:
+            self.families.write()
         # Offsets are written last: on the log a group ends with the offsets that it contains.
         if self.watermarks.moved:
             self.watermarks.write()

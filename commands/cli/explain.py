@@ -13,6 +13,7 @@ from doors.console.explained_decision import explain_decision
 from doors.console.failures import Failure
 from doors.console.found_records import TOPICS, Found, find
 from doors.console.output import console, print_json
+from doors.console.plan_lines import verifier_lines
 from doors.console.router_status import Declared
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS as STANDING
@@ -79,7 +80,8 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
         if decision.label_wanted:
             share = f"{decision.label_probability or 0.0:.3g}"
             out.print(f"A person is asked to label it; that had a probability of {share}.")
-        for line in () if state is None else standing_lines(state):
+        known = [] if state is None else [*standing_lines(state), *verifier_lines(decision, state)]
+        for line in known:
             out.print(f"Now: {line}.", soft_wrap=True)
     if read is not None:
         out.print(read.sentence(), soft_wrap=True)

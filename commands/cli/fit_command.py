@@ -13,6 +13,7 @@ import click
 
 from commands.cli.fit_compared import compare
 from commands.cli.fit_explained import explain as explain_fit
+from commands.cli.fit_members import fit_members
 from commands.cli.fit_shown import figures, show
 from commands.cli.replay_history import WHOLE, contexts_of, happened, history_of, no_request
 from commands.cli.row_options import reading_of, row_options
@@ -32,6 +33,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--from-history", is_flag=True, help="Learn from the topics of a router instead of a file."
+)
+@click.option(
+    "--family",
+    metavar="FAMILY",
+    help="With --from-history: write what a family knows, for `pbstream families import`.",
+)
+@click.option(
+    "--member",
+    "members",
+    multiple=True,
+    metavar="ID",
+    help="Routers of the family; default: those whose last declaration names the family.",
 )
 @click.option(
     "--from",
@@ -71,6 +84,8 @@ def fit(
     /,
     paths: Sequence[Path],
     from_history: bool,
+    family: str | None,
+    members: Sequence[str],
     export: Path | None,
     router_id: str,
     encoder: str | None,
@@ -111,6 +126,12 @@ def fit(
     \b
       pbstream fit --from-history --router acme.chat priors/chat-2
       pbstream fit --from-history --router acme.chat --from export/ priors/chat-2
+
+    With --family it is what the routers of a family know together:
+
+    \b
+      pbstream fit --from-history --family support support.json
+      pbstream fit --from-history --family support --member chat --member mail support.json
     """
     from studies.warm_start.worth import as_json as worth_as_json
     from studies.warm_start.worth import worth_of
@@ -121,8 +142,13 @@ def fit(
             if from_history
             else "Give JUDGEMENTS and FOLDER."
         )
-    if export is not None and not from_history:
-        raise click.UsageError("--from says which history: give --from-history as well.")
+    if not from_history and (export is not None or family is not None):
+        raise click.UsageError(
+            "--from and --family say which history: give --from-history as well."
+        )
+    if family is not None or members:
+        fit_members(session, export, family, members, paths[0], as_json=as_json)
+        return
     if compare_encoders and from_history:
         raise click.UsageError("--compare-encoders needs JUDGEMENTS with the prompts.")
     if from_history and (columns or score_range or encoder):

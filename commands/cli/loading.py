@@ -26,6 +26,7 @@ COMMANDS = {
     "models": ("models", "Add, reprice, remove and list the models of a router."),
     "budget": ("budget", "Set what a request may cost on average, and see how that goes."),
     "pools": ("pools_command", "Share one budget among several routers."),
+    "families": ("families_command", "Let routers learn from each other."),
     "routers": ("routers_command", "Show, compare and declare whole routers, or let one go."),
     "request": ("request", "Ask which model shall answer a prompt, and why."),
     "cost": ("cost_and_reward", "Report what a request really cost."),

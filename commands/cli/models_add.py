@@ -61,7 +61,7 @@ def _once(pairs: list[tuple[str, Json]]) -> Document:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 def _date(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

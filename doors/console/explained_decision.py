@@ -122,6 +122,14 @@ def explain_decision(decision: RouteDecided) -> RenderableType:
     parts: list[RenderableType] = [head, _terms(decision, decision.candidates)]
     if any(candidate.deviation is not None for candidate in decision.candidates):
         parts.append(_doubt(decision.candidates))
+    if decision.family is not None:
+        count = number(decision.family.requests)
+        parts.append(
+            Text(
+                f"What other routers of its family know of {decision.model} counts for {count} "
+                "requests in its expected reward."
+            )
+        )
     if why := dual_in_words(decision.lambda_t):
         parts.append(Text(why, style="yellow"))
     if (how := _called(decision)) is not None:

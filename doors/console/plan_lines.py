@@ -1,22 +1,72 @@
-"""Write a plan as sentences: which calls follow each other, and when an answer is returned."""
+"""Write a plan as sentences: which calls follow each other, when an answer is returned, and what
+the plan is worth beside one call; and what is known of the verifiers that it asks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from drawing.numbers import usd
-from schemas import RouteDecided
+from schemas import LambdaUpdated, RouteDecided
+from schemas.label_sources import Estimate
+from schemas.routes import Chain
 from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return the steps of a decision's plan in order; empty: there is no plan."""
+    """Return the request that a decision follows, and the steps of its plan in order; empty: there
+    is neither.
+    """
     steps = decision.plan or ()
-    return [_line(number, step, steps) for number, step in enumerate(steps)]
+    lines = [] if decision.chain is None else [_chain(decision.chain)]
+    lines += [_line(number, step, steps) for number, step in enumerate(steps)]
+    return lines + _compared(decision)
+
+
+def _chain(chain: Chain) -> str:
+    if chain.known is False:
+        return f"It follows {chain.follows}, which the router does not remember."
+    tried = f"; tried before: {', '.join(chain.tried)}" if chain.tried else ""
+    return f"It follows {chain.follows} as request {chain.number} of its chain{tried}."
+
+
+def _compared(decision: RouteDecided) -> list[str]:
+    """Return what a plan of several calls is expected to come to beside the best single call."""
+    left = [one for one in decision.candidates or () if one.excluded is None]
+    if len(decision.plan or ()) < 2 or not left:
+        return []
+    best = max(left, key=lambda one: one.mean - one.penalty)
+    return [
+        f"All calls together: reward {decision.expected_reward:.3f} for "
+        f"{usd(decision.expected_cost_usd)} expected; the best single call, {best.model}: "
+        f"{best.mean:.3f} for {usd(best.expected_cost_usd)}."
+    ]
+
+
+def verifier_lines(decision: RouteDecided, state: LambdaUpdated) -> list[str]:
+    """Return what is known of the verifiers of a decision's plan by now, for the models that they
+    look at.
+    """
+    known = {
+        (one.verifier, model.model): model for one in state.verifiers or () for model in one.models
+    }
+    steps = [known.get((step.verify or "", step.model)) for step in decision.plan or ()]
+    return [
+        f"{step.verify} passes {_share(one.passes_right)} of {step.model}'s right answers and "
+        f"stops {_share(one.stops_wrong)} of its wrong ones, by {one.labels} labels"
+        for step, one in zip(decision.plan or (), steps, strict=True)
+        if one is not None
+    ]
+
+
+def _share(one: Estimate) -> str:
+    return f"{one.value:.0%} ({one.low:.0%} to {one.high:.0%})"
 
 
 def _line(number: int, step: PlanStep, steps: Sequence[PlanStep]) -> str:
     chance = "" if step.probability is None else f"in {step.probability:.0%} of such cases, "
+    further = steps[number + 1].probability if number + 1 < len(steps) else None
+    passes = 1.0 - (further or 0.0) / (step.probability or 1.0)
     call = f"Attempt {number}: {chance}{step.model}, {usd(step.expected_cost_usd)} expected"
     if step.verify is None:
         return f"{call}."
@@ -25,7 +75,7 @@ def _line(number: int, step: PlanStep, steps: Sequence[PlanStep]) -> str:
         return f"{call}; {step.verify} looks at the answer{fee}, which is returned anyway."
     return (
         f"{call}; {step.verify} looks at the answer{fee}, which is returned from a verdict of "
-        f"{step.accept_at:.2g} on."
+        f"{step.accept_at:.2g} on: in {passes:.0%} of cases."
     )
 
 

@@ -38,7 +38,7 @@ CACHED = (
 AMOUNT, CURRENCY = "gen_ai.usage.cost.amount", "gen_ai.usage.cost.currency"
 """The price of a call, and its currency (ISO 4217)."""
 PROVIDER = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
-"""Who was called: the conventions, their versions before 1.37, OpenInference's."""
+"""The provider that was called: the conventions, their versions before 1.37, OpenInference's."""
 CALLED = ("gen_ai.request.model",)
 ANSWERED = ("gen_ai.response.model",)
 """The model that was called, and the one that answered. OpenInference has one name for both."""

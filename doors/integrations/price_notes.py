@@ -48,7 +48,7 @@ def tiers(
         if tier is None or price is None:
             continue
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price <= MOST:
-            return [], f"its {name} is no price in the list, and long inputs are left out"
+            return [], f"its {name} is not a price in the list, and long inputs are left out"
         above.setdefault(1000 * int(tier[2]), {})[tier[1]] = round(float(price) * 1e6, 9)
     if into + out <= 0.0:
         if not any(price for said in above.values() for price in said.values()):

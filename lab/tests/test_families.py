@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.families import Job, one
 from benchmarks.family_play import LABELS_LATE, Household, Player, play
-from benchmarks.family_sums import own_sums
 from benchmarks.family_worlds import REQUESTS, broken, drawn
+from router_state.families.family_sums import own_sums
 
 
 def test_newcomers_to_alike_tenants_earn_more_than_alone() -> None:
@@ -25,20 +25,23 @@ def test_who_is_alone_in_a_family_decides_as_without_one() -> None:
 
 def test_own_sums_are_of_the_own_labels_alone() -> None:
     tenants = drawn(1, unlike=0.05, tenants=2)
-    family = Household(tenants[0].contexts.shape[1])
+    family = Household()
     for k, tenant in enumerate(tenants):
         player = Player(f"r{k}", tenant, family)
         for _ in range(REQUESTS):
             player.step()
     state, labelled = player.engine.state, REQUESTS - LABELS_LATE - 1
-    assert any(taken.sums.count > 1.0 for taken in player.taken[0].values())
+    member = player.member
+    assert member is not None
+    assert any(one.taken[0] and one.taken[0].count > 1.0 for one in member.held.values())
     gamma = state.config.knobs.gamma
     for k, arm in enumerate(state.arms):
         arm.rewards.forget(state.t, gamma)
         rows = np.flatnonzero(player.chosen[:labelled] == k)
         left = gamma ** (labelled - 1.0 - rows)
         X = tenant.contexts[rows]
-        found = own_sums(arm.rewards, state.arms.rewards, player.taken[0].get(arm.name))
+        taken = member.held[arm.name].taken[0] if arm.name in member.held else None
+        found = own_sums(arm.rewards, state.arms.rewards, taken)
         np.testing.assert_allclose(found.A, (X.T * left) @ X, atol=1e-5)
         np.testing.assert_allclose(found.b, X.T @ (left * tenant.rewards[rows, k]), atol=1e-5)
 

@@ -186,6 +186,8 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
     table = None if chain is None else tables.table_of(chain.by)
     if chain is None or table is None or not chain.count:
         return None
+    if chain.by not in tables.tables:
+        table = tables.signal(chain.by)  # it may learn
     return table, chain.failures.gap(reward, table.alike)
 
 

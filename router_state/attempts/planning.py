@@ -129,7 +129,7 @@ def _take(
     """
     seen, last = choice.seen, len(calls) - 1
     reward, usd, each = expected_of(seen, tables.likely, calls, looks)
-    steps = []
+    steps: list[Step] = []
     for (k, look), (probability, gap) in zip(calls, each, strict=True):
         arm, verify, accept_at, fee_usd = arms.all[k], None, None, 0.0
         if len(steps) < last or looks:

@@ -24,9 +24,13 @@ def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: flo
             "low": 2.0 * after.low,
             "high": 2.0 * after.high,
         }
-        size = abs(after.value - before.value) * 2.0
-        direction = "up" if after.value > before.value else "down"
-        journal.tell("verifier_parted", size, evidence, now=now, direction=direction)
+        journal.tell(
+            "verifier_parted",
+            2.0 * abs(after.value - before.value),
+            evidence,
+            now=now,
+            direction="up" if after.value > before.value else "down",
+        )
     found = pairs.worthless(alpha)
     if found is not None:
         evidence = {

@@ -21,6 +21,10 @@ LEAST_SEPARATION = 0.2
 and stops 60 % of the wrong ones, where half of the answers are right."""
 LEAST_CHANGE = 0.1
 """Least change of what a pair says that is worth an alert: half of the change of the separation."""
+MEMORY = 500.0
+"""Most answers behind the share of verdicts that come."""
+BELIEVED = 10.0
+"""Verdicts that come without fail which are assumed beside those that were seen."""
 BLOCK = 16
 """Pairs of a block."""
 BLOCKS = 8
@@ -73,6 +77,7 @@ class Pairs(Struct, array_like=True, gc=False):
             of the first block, from 1. A pair says its label above expectation, with the other sign
             where the answer did not pass.
         told: whether the verifier was told to be worthless.
+        awaited: answers of plans that were to be verified; came: verdicts on them.
     """
 
     since: float
@@ -85,6 +90,8 @@ class Pairs(Struct, array_like=True, gc=False):
     blocks: list[Sums] = field(default_factory=lambda: [Sums()])
     first: int = 1
     told: bool = False
+    awaited: float = 0.0
+    came: float = 0.0
 
     def add(self, above: float, *, passes: bool) -> None:
         """Add a pair whose label is by this much above what was expected of the answer."""
@@ -96,6 +103,17 @@ class Pairs(Struct, array_like=True, gc=False):
                 self.older.join(self.blocks.pop(0))
                 self.first += 1
         self.blocks[-1].add(above if passes else -above)
+
+    def wait(self) -> None:
+        """Count an answer that is to be verified; older ones fade."""
+        self.awaited += 1.0
+        if self.awaited > MEMORY:
+            self.awaited, self.came = 0.5 * self.awaited, 0.5 * self.came
+
+    @property
+    def comes(self) -> float:
+        """Return the share of the verdicts that plans wait for which come."""
+        return min((self.came + BELIEVED) / (self.awaited + BELIEVED), 1.0)
 
     @property
     def count(self) -> int:

@@ -16,6 +16,12 @@ where a plan is tried. From 0.3 to 1 good verifiers gain less, and coins lose th
 in the laboratory).
 """
 
+ENOUGH_LABELS = 3
+"""Labels of a model's answers from which on it may be called second in a plan. Without them a model
+that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
+"""
+COMES_STEPS = 50
+"""Steps in which the share of verdicts that come is of consequence."""
 SIGNALS = ("tests_passed", "repeats", "severity")
 """What a request that follows another one may say of its answer, besides verdicts."""
 SIGNAL_BINS = 4
@@ -44,6 +50,8 @@ class Tables:
     Attributes:
         names: of the models, in the order of their rows.
         signals: tables of the signals that any request has said, see `SIGNALS`.
+        comes: by verifier, the share of the verdicts that come; one that does not passes an answer.
+        labels: of each model's answers, counted up to `ENOUGH_LABELS`.
         looks: the looks, in the order of their numbers; stops: of each the verifier, the least
             verdict that passes, and the dollars of a verdict. firsts: number of the first look of
             each verifier.
@@ -55,6 +63,8 @@ class Tables:
         self.verifiers: Mapping[str, Verifier] = {}
         self.tables: dict[str, VerdictTable] = {}
         self.signals: dict[str, VerdictTable] = {}
+        self.labels: dict[str, int] = {}
+        self.comes: dict[str, float] = {}
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
@@ -89,6 +99,9 @@ class Tables:
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
         self._stale = {name: set(range(len(names))) for name in self.tables}
+        self.labels = {name: count for name, count in self.labels.items() if name in self.names}
+        for k in range(len(names)):
+            self._know(k)
 
     def table_of(self, name: str) -> VerdictTable | None:
         """Return the table of a verifier or of a signal, the prior one if none was learned; None:
@@ -110,6 +123,30 @@ class Tables:
         rows = self._stale.setdefault(verifier, set())
         rows.update(range(self.tables[verifier].K) if k is None else (k,))
 
+    def coming(self, verifier: str, share: float) -> None:
+        """Note which share of the verdicts that plans wait for come."""
+        share = round(share * COMES_STEPS) / COMES_STEPS
+        if verifier in self.tables and share != self.comes.get(verifier, 1.0):
+            self.comes[verifier] = share
+            self.changed(verifier)
+
+    def labelled(self, model: str) -> bool:
+        """Count a label of a model's answer; return whether that is still of consequence."""
+        count = self.labels.get(model, 0)
+        if count >= ENOUGH_LABELS:
+            return False
+        self.labels[model] = count + 1
+        if count + 1 == ENOUGH_LABELS and model in self.names:
+            self._know(self.names.index(model))
+        return True
+
+    def _know(self, k: int) -> None:
+        # An exact verdict tells as much as a label.
+        exact = any(one.exact for one in self.verifiers.values())
+        known = exact or self.labels.get(self.names[k], 0) >= ENOUGH_LABELS
+        for looks in (self.sure, self.likely, self.hopeful):
+            looks.know(k, known)
+
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
         if not self._stale:
@@ -117,7 +154,9 @@ class Tables:
         for verifier, rows in self._stale.items():
             table, usd = self.tables[verifier], self.verifiers[verifier].usd
             each = self.sure, self.likely, self.hopeful
-            table.show(rows, self.firsts[verifier], usd, *each, DEVIATIONS)
+            table.show(
+                rows, self.firsts[verifier], usd, *each, DEVIATIONS, self.comes.get(verifier, 1.0)
+            )
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:

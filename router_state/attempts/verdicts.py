@@ -12,10 +12,11 @@ from numpy.random import Generator
 from router_state.arms import Arms
 from router_state.attempts import following, planning, verdict_alerts
 from router_state.attempts.following import Chain
+from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
-from router_state.attempts.verifier_standing import standings
+from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
 from router_state.changes import Journal
@@ -33,13 +34,14 @@ PIECE = "\x1fattempts"
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    tables by signal, and pairs by verifier.
+    tables by signal, pairs by verifier, and the labels of each model.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
     said: list[tuple[Whole, tuple[str, ...]]]
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
+    labels: dict[str, Whole] = {}
 
 
 NO_VERIFIERS = Declared({}, 1)
@@ -72,14 +74,14 @@ class Attempts(Capability):
         said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
-    __slots__ = ("declared", "pairs", "said", "tables")
+    __slots__ = ("declared", "pairs", "said", "shown", "tables")
     name = "attempts"
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.pairs = dict[str, Pairs]()
+        self.pairs, self.shown = dict[str, Pairs](), Told()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -179,6 +181,11 @@ class Attempts(Capability):
         """See Capability."""
         return following.told(kept)
 
+    @classmethod
+    def published(cls, record: RequestRecord) -> dict[str, object]:
+        """See Capability."""
+        return {} if record.plan is None else plan_fields(record.plan)
+
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
     ) -> Options:
@@ -239,6 +246,10 @@ class Attempts(Capability):
             return said, None
         pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
         pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + verifier.usd
+        step = plan.steps[event.attempt]
+        if step.verify == event.verifier and step.accept_at is not None:
+            pairs.came += 1.0
+            self.tables.coming(event.verifier, pairs.comes)
         self.journal.pieces.add(PIECE)
         known = self._known(plan.steps[event.attempt].model, x)
         if known is None or x is None:
@@ -261,6 +272,8 @@ class Attempts(Capability):
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability: an answer that has a verdict and a label tells what the verdict means."""
+        if self.declared.verifiers and self.tables.labelled(record.called):
+            self.journal.pieces.add(PIECE)
         plan, call = record.plan, record.call
         taught: Taught | None = Taught(x, reward)
         if call is None or not (plan is None or plan.labelled >= 0):
@@ -274,8 +287,11 @@ class Attempts(Capability):
         less = self._less(record, plan, attempt, mean)
         before = self._before(record, plan, attempt, mean)
         if before is not None:
-            table, gap = before
-            taught = weighted(x, *table.learn_second(gap, mean, variance, reward))
+            stopped_by, gap = before
+            taught = weighted(x, *stopped_by.learn_second(gap, mean, variance, reward))
+            for name, one in self.tables.tables.items():
+                if one is stopped_by:
+                    self.tables.changed(name)
             self.journal.pieces.add(PIECE)
         if plan is None:
             return taught
@@ -302,9 +318,18 @@ class Attempts(Capability):
         return taught
 
     def billed(self, billing: Billing) -> None:
-        """See Capability: count what followed as a verdict did not pass."""
+        """See Capability: count what waits for a verdict, and what followed one."""
         plan, attempt = billing.record.plan, billing.event.attempt
-        if plan is None or attempt == 0 or billing.answered:
+        if plan is None or billing.answered or billing.unanswered:
+            return
+        step = plan.steps[attempt]
+        verifier = step.verify or ""
+        if verifier in self.declared.verifiers and step.accept_at is not None:
+            waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
+            waited.wait()
+            self.tables.coming(verifier, waited.comes)
+            self.journal.pieces.add(PIECE)
+        if attempt == 0:
             return
         pairs = self.pairs.get(plan.steps[attempt - 1].verify or "")
         if pairs is not None:
@@ -366,14 +391,17 @@ class Attempts(Capability):
             return None
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
-        return orjson.dumps([*kept, to_builtins(self.pairs)])
+        return orjson.dumps([*kept, to_builtins(self.pairs), tables.labels])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
             found = decoded(kept, _Kept, self.name)
+            self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
             self.said, self.pairs = dict(found.said), found.pairs
+            for name, pairs in self.pairs.items():
+                self.tables.coming(name, pairs.comes)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
@@ -383,4 +411,4 @@ class Attempts(Capability):
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {"verifiers": standings(self.tables)} if self.tables.verifiers else {}
+        return {"verifiers": standings(self.tables, self.shown)} if self.tables.verifiers else {}

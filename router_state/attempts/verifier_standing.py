@@ -12,16 +12,31 @@ DIGITS = 4
 """Digits of a share that people read."""
 MOST_VERIFIED_MODELS = 64
 """Most models of a verifier that are published: those with the most verdicts."""
+Standing = dict[str, object]
+Told = dict[str, tuple[tuple[bytes, tuple[str, ...], Verifier], Standing]]
+"""The last standing of each verifier, after the table and the declaration that it follows from."""
 
 
-def standings(tables: Tables) -> list[dict[str, object]]:
-    """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`."""
+def standings(tables: Tables, told: Told) -> list[Standing]:
+    """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`.
+
+    A standing is published after every batch, and changes only with verdicts and labels: one that
+    was told before is told again.
+    """
     return [
-        _standing(name, one, tables.tables[name]) for name, one in sorted(tables.verifiers.items())
+        _again(name, one, tables.tables[name], told)
+        for name, one in sorted(tables.verifiers.items())
     ]
 
 
-def _standing(name: str, declared: Verifier, table: VerdictTable) -> dict[str, object]:
+def _again(name: str, declared: Verifier, table: VerdictTable, told: Told) -> Standing:
+    basis, before = (table.array.tobytes(), table.names, declared), told.get(name)
+    if before is None or before[0] != basis:
+        before = told[name] = basis, _standing(name, declared, table)
+    return before[1]
+
+
+def _standing(name: str, declared: Verifier, table: VerdictTable) -> Standing:
     edges = range(1, table.J)
     edge = edges[0] if len(edges) == 1 else max(edges, key=lambda one: _tells(table, one))
     counts = _counts(table)

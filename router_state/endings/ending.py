@@ -1,4 +1,4 @@
-"""What a router declares of a model's end, and of the names by which the model answers."""
+"""The end of a model as a router declares it, and the names by which the model answers."""
 
 from __future__ import annotations
 

@@ -29,11 +29,12 @@ PIECE = "\x1fendings"
 """Name of the piece of state, which exists while there is anything to remember."""
 GONE = "gone"
 """Status of a bill, and reason of exclusion, of a model that its provider has no more."""
-DAY = 86_400.0
-TOLD_BEFORE = 14.0 * DAY
+SECONDS_A_DAY = 86_400.0
+"""Seconds of a day."""
+TOLD_BEFORE = 14.0 * SECONDS_A_DAY
 """Seconds before a model retires at which an alert is raised: the two weeks that a successor needs
 to be tried."""
-LAST_DAYS = 7.0 * DAY
+LAST_DAYS = 7.0 * SECONDS_A_DAY
 """Seconds before a model retires in which no trials are spent on it."""
 FIRST_CALLS = 20
 """Answers up to which a model's calls are trials: as many as onboarding makes by default."""
@@ -157,7 +158,7 @@ class Endings(Capability):
             return None
         if self.kept.told.get(name) != end:
             self._keep(structs.replace(self.kept, told={**self.kept.told, name: end}))
-            days = max((end - at) / DAY, 0.0)
+            days = max((end - at) / SECONDS_A_DAY, 0.0)
             evidence = {"retires_at": utc(end).isoformat(), "advice": _advice(name)}
             self.journal.tell("model_retires", days, evidence, now=at, direction="down", model=name)
         if at >= end:

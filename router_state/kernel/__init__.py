@@ -40,10 +40,11 @@ from router_state.kernel.given import Matrix, Vector
 from router_state.kernel.learning.counts import BELIEVED, GUESSED, MEMORY
 from router_state.kernel.learning.detector import CUT_AT, LIMIT, Detector, Shift, Side
 from router_state.kernel.learning.estimating import conclude_shifted, conclude_with, estimate
+from router_state.kernel.learning.evidence import Evidence
 from router_state.kernel.learning.gaussian import TAILS, WIDE
 from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
 from router_state.kernel.learning.reward_learning import learn_reward
-from router_state.kernel.learning.shared_prior import SharedPrior
+from router_state.kernel.learning.shared_prior import GROWTH, SharedPrior
 from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
 from router_state.kernel.numbers.linear import EPSILON
 from router_state.kernel.numbers.randomness import Chance
@@ -72,6 +73,7 @@ __all__ = [
     "EPSILON",
     "EVERY",
     "FAR",
+    "GROWTH",
     "GUESSED",
     "HORIZON",
     "LEAST_CALIBRATION",
@@ -100,6 +102,7 @@ __all__ = [
     "CostModel",
     "Debt",
     "Detector",
+    "Evidence",
     "Failures",
     "Looks",
     "Matrix",

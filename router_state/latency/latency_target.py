@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from router_state.billing import Billing
 from router_state.capability import Capability
@@ -10,6 +10,7 @@ from router_state.choice import Choice
 from router_state.config import Matrix
 from router_state.kernel import WAIT_PRICES, Window
 from router_state.latency import observing, pricing, target_fields, timing_pieces
+from router_state.latency.expected_waits import Waits
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
 from router_state.packing.framing import Json, converted
@@ -91,12 +92,20 @@ class Latency(Capability):
 
     def weigh(self, choice: Choice) -> None:
         """See Capability."""
-        self.timing.look(choice)
+        waits = self.timing.look(choice)
+        if waits is not None:
+            choice.note(self.name, waits)
+
+    @classmethod
+    def told_of_arms(cls, noted: Waits) -> Mapping[str, Sequence[object]]:
+        """See Capability."""
+        return noted.told()
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
-        if choice.waits is not None:
-            observing.commit(self.timing, record, choice.waits, choice.k)
+        waits: Waits | None = choice.noted_by(self.name)
+        if waits is not None:
+            observing.commit(self.timing, record, waits, choice.k)
 
     def billed(self, billing: Billing) -> None:
         """See Capability; a revision of an answer's bill teaches no time."""

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from router_state.billing import Billing
-from router_state.choice import Waits
+from router_state.latency.expected_waits import Waits
 from router_state.latency.timing import Timing
 from router_state.plan import Plan
 from router_state.record import PLAIN, RequestRecord
@@ -20,8 +20,6 @@ def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
     """Charge the expected time of a decided request's call; k is the chosen arm. A call that the
     router did not choose owes the target nothing.
     """
-    tail = timing.goal.p95_seconds is not None
-    record.waits = waits.seconds, waits.units if tail else None
     most = timing.goal.most
     if most is None or not record.is_paced:
         return

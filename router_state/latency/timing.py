@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from router_state.changes import Journal
-from router_state.choice import Choice, Waits
+from router_state.choice import Choice
 from router_state.config import Matrix, Vector
 from router_state.kernel import (
     RIDGE_FLOOR,
@@ -26,6 +26,7 @@ from router_state.kernel import (
     estimate,
     waits,
 )
+from router_state.latency.expected_waits import Waits
 from router_state.latency.goal import MOST_CHARGED, LatencyGoal
 from router_state.latency.speed import FIRST_TRIAL, Speed
 from router_state.latency.speed import PIECE as SPEED
@@ -139,25 +140,25 @@ class Timing:
         """Estimate the shared prior."""
         estimate(self.prior, self.regressions)
 
-    def look(self, choice: Choice) -> None:
-        """Set the expected waits of a request and their cost, by the request's own price of a
-        wait.
+    def look(self, choice: Choice) -> Waits | None:
+        """Return the expected waits of a request (None: none is known), and set their cost, by the
+        request's own price of a wait.
 
         Now and then a model without recent times counts as answering at once: so a model that has
         become fast is found.
         """
         if not self.in_use:
-            return
+            return None
         if self.prior.due:
             self.estimate_again()
         units, seconds = self.waits(choice.request.x.astype(np.float32)[None, :], 1)
         found: list[float] = units[0].tolist()
         charged = [min(wait, MOST_CHARGED * self._unit) for wait in found]
-        choice.waits = Waits(found, seconds[0].tolist())
         if self.per_unit > 0.0:
             self._try(charged, choice.excluded, choice.seq)
         per_unit = self.per_unit * WAIT_PRICES.item(choice.slot)
         choice.beside = [per_unit * wait for wait in charged]
+        return Waits(found, seconds[0].tolist(), self.goal.p95_seconds is not None)
 
     def _try(self, charged: list[float], excluded: Sequence[str | None], seq: int) -> None:
         """Give a trial to the model whose trial has been due longest, if any is due: the model's

@@ -147,6 +147,12 @@ class Sessions(Capability):
         if cache is not None:
             record.call = structs.replace(record.call or Call(), cache=cache)
 
+    @classmethod
+    def published(cls, record: RequestRecord) -> dict[str, object]:
+        """See Capability."""
+        call = record.call
+        return {} if call is None or call.session_id is None else {"session_id": call.session_id}
+
     def _turn(self, name: str, record: RequestRecord) -> Session:
         at, tokens = record.decided_at, record.input_tokens
         session = self.known.find(name) or Session(0, at, {})

@@ -1,8 +1,8 @@
 """Calibrate judges: take their offsets off their labels, and set those aside that say nothing.
 
 A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
-a judge on a model can be changed at any time, those of the past included, exactly and in O(d²); and
-all of them can be taken out of the regression, and be put in again, in O(d³).
+a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
+All of them can be taken out of the regression, and be put in again, in O(d³).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from router_state.sources.saying import says_nothing
 
 
 class Calibration:
-    """What models have learned of judges' labels; it alone changes that.
+    """The labels of judges as models have learned them; it alone changes that.
 
     Attributes:
         declared: the router's sources; cells: pairs by judge and model, see `MeasuredSources`.

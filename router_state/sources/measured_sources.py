@@ -318,7 +318,7 @@ class MeasuredSources(Capability):
         """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}
-        return {"sources": standings(self.declared, self.cells)}
+        return {"sources": standings(self.declared, self.cells, self.calibration.labels)}
 
 
 def _weight(record: RequestRecord) -> float:

@@ -1,10 +1,10 @@
 """Estimate by how much a judge's labels of each model are above gold, from pairs of all models.
 
-What a model's pairs say of its offset is ȳ − r̄ with r̄ = mean gold − ω·(mean judge's − ȳ): ȳ is the
-mean of all labels of the judge that the model has learned, and ω the slope of gold on the judge's
-label within models. Of a judge that says much of an answer ω takes the noise out that a pair's two
-labels share; of one that says little it takes the judge's noise out (Angelopoulos et al. 2023,
-arXiv:2311.01453).
+The pairs of a model say of its offset ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). Here ȳ is
+the mean of all labels of the judge that the model has learned, and ω the slope of gold on the
+judge's label within models. Of a judge that says much of an answer ω takes the noise out that a
+pair's two labels share; of one that says little it takes the judge's noise out (Angelopoulos et al.
+2023, arXiv:2311.01453).
 
 A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
 and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: each one's share is its prior
@@ -46,7 +46,7 @@ class ModelPairs(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What a model's pairs say of its offset, and its variance."""
+    """The offset of a model as its pairs say, and its variance."""
 
     offset: float
     variance: float

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from router_state.learning.intervals import Interval
 from router_state.sources.declared_sources import OFFSET, ON, DeclaredSources
 from router_state.sources.label_pairs import ITSELF
+from router_state.sources.learned_labels import LearnedLabels, Of
 from router_state.sources.pair_sums import PARTS, Moments, Within
 from router_state.sources.parting import Cell
 from router_state.sources.saying import says_nothing
@@ -16,8 +17,14 @@ MOST_MODELS_SHOWN = 64
 Cells = Mapping[tuple[str, str], Cell]
 
 
-def standings(declared: DeclaredSources, cells: Cells) -> list[dict[str, object]]:
-    """Return what is known of each source, gold first; see `schemas.label_sources`."""
+def standings(
+    declared: DeclaredSources, cells: Cells, labels: Mapping[Of, LearnedLabels]
+) -> list[dict[str, object]]:
+    """Return what is known of each source, gold first; see `schemas.label_sources`.
+
+    Args:
+        labels: the judges' labels as models have learned them.
+    """
     assert declared.gold is not None
     gold: dict[str, object] = {"source": declared.gold, "gold": True}
     people = cells.get((declared.gold, ITSELF))
@@ -25,10 +32,12 @@ def standings(declared: DeclaredSources, cells: Cells) -> list[dict[str, object]
         both = people.all
         squares = (both.yy - 2 * both.yr + both.rr) / both.n / PARTS**2
         gold |= {"double_labels": both.n, "apart": round(squares**0.5, 4)}
-    return [gold, *(_judge(judge, declared, cells) for judge in declared.judges)]
+    return [gold, *(_judge(judge, declared, cells, labels) for judge in declared.judges)]
 
 
-def _judge(judge: str, declared: DeclaredSources, cells: Cells) -> dict[str, object]:
+def _judge(
+    judge: str, declared: DeclaredSources, cells: Cells, labels: Mapping[Of, LearnedLabels]
+) -> dict[str, object]:
     own = {model: cell for (name, model), cell in cells.items() if name == judge}
     itself = own.pop(ITSELF, None)
     known = {model: cell for model, cell in own.items() if cell.all.n}
@@ -46,7 +55,10 @@ def _judge(judge: str, declared: DeclaredSources, cells: Cells) -> dict[str, obj
     if (advice := _advice(known, within)) is not None:
         found["advice"] = advice
     most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
-    found["models"] = [_model(model, known) for model in sorted(most)]
+    learned = {model: labels.get((judge, model)) for model in most}
+    if any(one is not None and one.aside for one in learned.values()):
+        found["set_aside"] = True
+    found["models"] = [_model(model, known, learned[model]) for model in sorted(most)]
     return found
 
 
@@ -58,10 +70,14 @@ def _advice(known: Mapping[str, Cell], within: Within) -> str | None:
     return OFFSET if any(one.low > 0.0 or one.high < 0.0 for one in offsets) else None
 
 
-def _model(model: str, known: Mapping[str, Cell]) -> dict[str, object]:
+def _model(
+    model: str, known: Mapping[str, Cell], learned: LearnedLabels | None
+) -> dict[str, object]:
     cell = known[model]
     offset = cell.all.offset()
     found = {"model": model, "pairs": cell.all.n, "offset": offset.rounded()}
+    if learned is not None and learned.offset != 0.0:
+        found["taken_off"] = round(learned.offset, 4)
     others = Moments()
     for name, other in known.items():
         if name != model:

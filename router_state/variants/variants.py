@@ -22,14 +22,14 @@ NAMED = 4
 
 
 class Variant(Struct, frozen=True, omit_defaults=True):
-    """How a model is called: the model that it is a variant of, and the parameters of the call."""
+    """A way to call a model: the model that it is a variant of, and the parameters of the call."""
 
     variant_of: str | None = None
     params: dict[str, Json] | None = None
 
 
 class Named(Struct, frozen=True, omit_defaults=True):
-    """How the models that a decision names are called, as far as they are variants."""
+    """The models that a decision names and that are variants, with the ways to call them."""
 
     chosen: Variant | None = None
     others: dict[str, Variant] = {}

@@ -56,7 +56,8 @@ def rights(settings: Settings, role: Role) -> list[Right]:
     topics = [spec.name for spec in topic_specs(settings)]
     sources = [settings.topic(name) for name in SOURCES]
     events = [settings.topic(name) for name in ("requests", "costs", "rewards")]
-    answers = [settings.topic(name) for name in ("routes", "lambda", "alerts", "refusals", "dlq")]
+    told = ("routes", "lambda", "families", "alerts", "refusals", "dlq")
+    answers = [settings.topic(name) for name in told]
     state = settings.changelog
     match role:
         case "worker":
@@ -88,7 +89,7 @@ def rights(settings: Settings, role: Role) -> list[Right]:
 
 
 def _declarations(settings: Settings) -> list[str]:
-    return [settings.topic("routers"), settings.topic("pools")]
+    return [settings.topic(name) for name in ("routers", "pools", "kin")]
 
 
 def reading(topic: str, *, group: str) -> list[Right]:

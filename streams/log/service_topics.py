@@ -74,6 +74,8 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
         TopicSpec(topic("rewards"), "delete", n, MIB, lasting),
         TopicSpec(topic("pools"), "compact", n, MIB, few_keys),
         TopicSpec(topic("leases"), "delete", n, MIB, lasting),
+        TopicSpec(topic("kin"), "delete", n, 8 * MIB, lasting),
+        TopicSpec(topic("families"), "compact", n, 8 * MIB, few_keys),
         TopicSpec(topic("lambda"), "compact", n, MIB, few_keys),
         TopicSpec(topic("alerts"), "delete", n, MIB, lasting),
         TopicSpec(topic("refusals"), "delete", n, MIB, lasting),

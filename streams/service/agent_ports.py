@@ -27,11 +27,12 @@ STAGES = {
     "rewards": "learn_from_rewards",
     "pools": "declare_pools",
     "leases": "exchange_grants",
+    "kin": "hear_kin",
 }
 """Stage in a dead letter, by source topic."""
 FEEDBACK = frozenset({"costs", "rewards"})
 """Source topics that wait on the log while too many of their events wait for requests."""
-TOPICS = (*STAGES, "routes", "lambda", "alerts", "dlq")
+TOPICS = (*STAGES, "routes", "lambda", "families", "alerts", "dlq")
 """Topics that agents address, by their short names; dead letters reach `pb.refusals` themselves."""
 LOOK_AT_REDIS_EVERY = 2.0
 """Seconds after which `/readyz` knows that Redis is away."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agents.declaring.declare_routers import declare_routers
 from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.granting.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
+from agents.kinship.hear_kin import HearKin, tell_kin
 from agents.partition.partitions import Partitions
 from agents.publishing.behind import Behind
 from agents.publishing.publish import publish
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 
 AGENTS = {
     agent.name: agent
-    for agent in (RouteRequests, PaceSpend, LearnFromRewards, DeclarePools, ExchangeGrants)
+    for agent in (
+        RouteRequests,
+        PaceSpend,
+        LearnFromRewards,
+        DeclarePools,
+        ExchangeGrants,
+        HearKin,
+    )
 }
 """Agents of the source topics, in the order in which a group applies their batches: so bills and
 rewards find the decisions of their group.
@@ -37,6 +45,8 @@ HOLD_BACK_EVERY = 0.1
 """Seconds between two checks whether bills and labels outrun the requests."""
 GRANT_EVERY = 0.5
 """Seconds between two rounds of pools' grants and members' reports."""
+TELL_KIN_EVERY = 0.5
+"""Seconds between two rounds of families' estimates and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
 LOOK_BEHIND_EVERY = 0.5
@@ -92,6 +102,7 @@ def _register(app: App, partitions: Partitions) -> None:
         (PUBLISH_EVERY, lambda: publish(partitions)),
         (HOLD_BACK_EVERY, partitions.hold_back),
         (GRANT_EVERY, lambda: report_and_grant(partitions)),
+        (TELL_KIN_EVERY, lambda: tell_kin(partitions)),
         (END_WAITS_EVERY, lambda: resume(partitions)),
         (END_WAITS_EVERY, lambda: end_waits(partitions)),
         (LOOK_BEHIND_EVERY, Behind(partitions).look),

@@ -15,6 +15,7 @@ from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
+from router_state.families.family_member import Family
 from router_state.kernel import SAMPLE_PIECE
 from router_state.latency.latency_target import Latency
 from router_state.latency.timing import PIECE as LATENCY
@@ -213,9 +214,14 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         for name in numbers
     }
     # The window is skipped: its contexts are as sent, and its other bytes are no numbers.
+    family = state.having(Family)
     found |= {
         name: list(body_of(state_pieces.pack_piece(state, name) or b""))
-        for name in (() if arms.window is None else arms.window.pieces)
+        for name in (
+            *(() if arms.window is None else arms.window.pieces),
+            # What a family told is as it was on the topic.
+            *(() if family is None else family.pieces),
+        )
     }
     of_capabilities = {piece for one in state.capabilities for piece in one.pieces}
     # `check_periods` proves the accounts; refusals note there what the history does not hold.

@@ -24,6 +24,7 @@ NAMES = (
     "costs",
     "rewards",
     "leases",
+    "kin",
     "pools",
 )
 """Topics in the order in which their ends are read, so that no record refers to one after an

@@ -8,13 +8,14 @@ bill and a reward come after their decision.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
-from router_state.periods.holdings import Granted
+from router_state.events import OfCapability
 from router_state.since import Step, steps_of
 from schemas.rewards import subject_of
 from studies.history.happened import (
@@ -31,7 +32,14 @@ from studies.history.queue import Queue
 from studies.history.reading import Decision
 from studies.history.records import History, Record
 from studies.history.skipped import Skipped
-from studies.history.source_events import MAX_WAITING, Cursor, Decoder, Requests, grants_of
+from studies.history.source_events import (
+    MAX_WAITING,
+    Cursor,
+    Decoder,
+    Requests,
+    grants_of,
+    priors_of,
+)
 
 REORDER = 1_000
 """Most decisions that are held back for a missing one before it is reported."""
@@ -85,8 +93,12 @@ class Merge:
             self._cursors["requests"], self._decoder, skipped, self._is_decided
         )
         self._queues: dict[str, Queue] = {}
-        self._grants: dict[int, Granted] | None = None
-        self._lent = partial(history.read, "leases", partition)
+        # By kind of step: what its topic says, by offset, once any was needed.
+        self._said: dict[str, Mapping[int, OfCapability]] = {}
+        self._read_said = {
+            kind: partial(history.read, topic, partition)
+            for kind, topic in (("l", "leases"), ("p", "kin"))
+        }
         self._out: list[Happened] = []
 
     def __iter__(self) -> Iterator[Happened]:
@@ -224,8 +236,8 @@ class Merge:
                 self._out += queue.take_named(Rewarded, step.number)
             case "d":
                 self._declare_at(queue, router_id, step, decision)
-            case "l":
-                self._lend(router_id, step)
+            case "l" | "p":
+                self._hear(router_id, step)
             case _:
                 if step.kind == "f":
                     queue.forget_until(step.number)
@@ -233,15 +245,18 @@ class Merge:
                     queue.forget(step.seqs)
                 self._out.append(Swept(router_id, step))
 
-    def _lend(self, router_id: str, step: Step) -> None:
-        """Yield a grant of the router's pool, or report that it is gone."""
-        if self._grants is None:
-            self._grants = grants_of(self._lent())
-        grant = self._grants.get(step.number)
-        if grant is None:
-            self._out.append(Untold(router_id, f"the grant at offset {step.number} is gone"))
+    def _hear(self, router_id: str, step: Step) -> None:
+        """Yield a grant of the router's pool or a prior of its family, or report that it is
+        gone."""
+        what = "grant" if step.kind == "l" else "prior"
+        if step.kind not in self._said:
+            records = self._read_said[step.kind]()
+            self._said[step.kind] = grants_of(records) if step.kind == "l" else priors_of(records)
+        found = self._said[step.kind].get(step.number)
+        if found is None:
+            self._out.append(Untold(router_id, f"the {what} at offset {step.number} is gone"))
         else:
-            self._out.append(Swept(router_id, step._replace(grant=grant)))
+            self._out.append(Swept(router_id, step._replace(grant=found)))
 
     def _declare_at(
         self, queue: Queue, router_id: str, step: Step, decision: Decision | None
@@ -299,16 +314,18 @@ class Merge:
 
     def _feed(self, queue: Queue, costs: int, rewards: int) -> None:
         """Yield the router's bills and rewards up to these offsets."""
-        for topic, waiting, last in (
-            ("costs", queue.bills, costs),
-            ("rewards", queue.rewards, rewards),
-        ):
-            cursor = self._cursors[topic]
-            while (record := cursor.head) is not None and record.offset <= last:
-                cursor.advance()
-                self._enqueue(topic, record)
-            while waiting and waiting[0].offset <= last:
-                self._known(queue, waiting.popleft())
+        self._feed_topic(queue, "costs", queue.bills, costs)
+        self._feed_topic(queue, "rewards", queue.rewards, rewards)
+
+    def _feed_topic(
+        self, queue: Queue, topic: str, waiting: deque[Billed] | deque[Rewarded], last: int
+    ) -> None:
+        cursor = self._cursors[topic]
+        while (record := cursor.head) is not None and record.offset <= last:
+            cursor.advance()
+            self._enqueue(topic, record)
+        while waiting and waiting[0].offset <= last:
+            self._known(queue, waiting.popleft())
 
     def _feed_until(self, queue: Queue, at: float) -> None:
         """Yield the router's bills and rewards up to this time."""

@@ -22,7 +22,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 """Headers of all records that have none, shared."""
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of decoding bytes that are not the expected JSON."""
-SOURCES = ("routers", "requests", "routes", "costs", "rewards", "leases", "dlq")
+SOURCES = ("routers", "requests", "routes", "costs", "rewards", "leases", "kin", "dlq")
 """Topics of a history."""
 
 

@@ -20,7 +20,7 @@ from router_state.state import redeclaring, sweeping
 from schemas.priors import ReferencedPrior
 from schemas.routers import RouterDeclared
 from studies.history.encoded import Contexts
-from studies.history.happened import Billed, Decided, Declared, Feedback, Happened, Swept, Untold
+from studies.history.happened import Billed, Decided, Declared, Feedback, Happened, Rewarded, Swept
 from studies.history.skipped import Skipped
 
 REMEMBERED = 100_000
@@ -95,20 +95,13 @@ class Rerun:
                     "of a router for long"
                 )
             return self._decide(event, engine)
-        if type(event) is Declared:
-            self._declare(event, engine)
-        elif type(event) is Swept:
+        if type(event) is Billed or type(event) is Rewarded:
             if engine is not None:
-                sweep(engine, event.step)
-        elif type(event) is Untold:
-            pass
-        elif engine is not None:
-            try:
                 self._feed(event, engine)
-            except RouterStateError as error:
-                self._skipped.skip(
-                    f"refused by the engine ({error.reason})", f"offset {event.offset}"
-                )
+        elif type(event) is Declared:
+            self._declare(event, engine)
+        elif type(event) is Swept and engine is not None:
+            sweep(engine, event.step)
         return None
 
     def _declare(self, event: Declared, engine: Engine | None) -> None:
@@ -161,7 +154,11 @@ class Rerun:
             if type(event) is Billed
             else judged(event.reward, self._rank(event.reward.source))
         )
-        engine.apply(moved, event.at).accepted()
+        refusal = engine.apply(moved, event.at).refusal
+        if refusal is not None:
+            self._skipped.skip(
+                f"refused by the engine ({refusal.reason})", f"offset {event.offset}"
+            )
 
 
 def expire_oldest(engine: Engine, count: int) -> None:
@@ -179,7 +176,7 @@ def sweep(engine: Engine, step: Step) -> None:
             _forget(engine, ((0, step.number),))
         case "g":
             _forget(engine, step.seqs)
-        case "l" if step.grant is not None:
+        case "l" | "p" if step.grant is not None:
             engine.apply(step.grant, 0.0)
         case "e":
             engine.apply(Lapsed(), step.time or 0.0)

@@ -6,10 +6,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from agents.table.kin_notes import told_of
 from agents.table.pool_notes import grant_of
+from router_state.families.family_reports import Told
 from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
+from schemas.kin import KinNoted
 from schemas.leases import LeaseNoted
 from schemas.quick import Request
 from schemas.reasons import Reason
@@ -132,6 +135,19 @@ def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
         if note.kind == "grant":
             headers = ((name, text.encode()) for name, text in record.headers.items())
             found[record.offset] = grant_of(note, offset=record.offset, epoch=epoch_of(headers))
+    return found
+
+
+def priors_of(records: Iterable[Record]) -> dict[int, Told]:
+    """Return what families told routers, by offset."""
+    found = {}
+    for record in records:
+        try:
+            note = decode(KinNoted, record.value)
+        except MalformedEvent:
+            continue
+        if note.kind == "prior":
+            found[record.offset] = told_of(note, offset=record.offset)
     return found
 
 

@@ -94,31 +94,32 @@ def verify(
     """
     verdict = verdict or Verdict()
     expected: dict[str, int] = {}
+    differences, unprovable = verdict.differences, verdict.unprovable
     for event in happened:
         router_id = event.router_id
-        if router_id in verdict.differences or router_id in verdict.unprovable:
+        if router_id in differences or router_id in unprovable:
             continue
-        if type(event) is Untold:
-            verdict.doubts.setdefault(router_id, event.why)
         if type(event) is not Decided:
+            if type(event) is Untold:
+                verdict.doubts.setdefault(router_id, event.why)
             rerun.apply(event)
             continue
         decision = event.decision
         # Also at 1: the router was removed and declared again.
         if decision.seq not in (expected.get(router_id, 0) + 1, 1):
             first, last = expected.get(router_id, 0) + 1, decision.seq - 1
-            verdict.unprovable[router_id] = (
+            unprovable[router_id] = (
                 f"decisions {first} to {last} are not in the history, so its state is unknown "
                 "from there on"
             )
             continue
         expected[router_id] = decision.seq
         _compare(event, rerun, verdict, part)
-        if router_id in verdict.differences and router_id in verdict.doubts:
-            del verdict.differences[router_id]
+        if router_id in differences and router_id in verdict.doubts:
+            del differences[router_id]
             # Not counted as compared: with the missing records it might be equal.
             verdict.compared -= 1
-            verdict.unprovable[router_id] = (
+            unprovable[router_id] = (
                 f"decision {decision.seq} comes out otherwise, and that proves nothing: "
                 f"{verdict.doubts[router_id]}"
             )

@@ -129,6 +129,20 @@ async def test_a_call_that_failed_is_followed_by_the_next_one_and_its_answer_is_
     assert [bill["revision"] for _, bill in sent.sent] == [0, 0]
 
 
+async def test_whoever_bills_a_plans_first_call_alone_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sent = Sent()
+    for _ in range(2):
+        await decision(sent, *PLAN).cost(cost_usd=0.1)
+    assert caplog.text.count("route(…, verifiers=()) asks for one model") == 1
+    caplog.clear()
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        await attempt.cost(cost_usd=0.1)
+    await decision(sent, PLAN[1]).cost(cost_usd=0.1)
+    assert caplog.text == ""
+
+
 async def test_a_decision_without_a_plan_is_one_attempt() -> None:
     sent = Sent()
     fallback = Decision("q", "small", True, None, sent)

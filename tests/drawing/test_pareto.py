@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing.pareto import Pareto, Point
-from drawing.plot import EXPECTED, MIX, MODEL, STAR, plot
+from drawing.plot import ALONE, EXPECTED, MIX, MODEL, STAR, plot
 from studies.simulate.limits import ENOUGH
 from watching.tally import Always
 
@@ -111,6 +111,19 @@ def test_the_plot_has_every_point_at_its_place() -> None:
         assert rows[row][column] == sign, one
     text = plot(picture, width=width)
     assert all(name in text for name in ("this router", "b", "c", "$0.0001", "$0.01"))
+    assert ALONE not in text
+
+
+def test_the_router_without_plans_stands_beside_it() -> None:
+    alone = Point("without plans", 3e-2, 0.72, measured=False)
+    picture = Pareto(MODELS, ROUTER, alone=alone)
+    text = plot(picture)
+    assert STAR in text and ALONE in text and "without plans" in text
+    assert text.endswith("$0.03")  # the axis reaches it
+    assert "earn 0.030 more and to cost $0.0297 less a request" in picture.beside_alone()
+    assert picture.beside_alone() in str(picture.document()["beside"])
+    worse = Pareto(MODELS, ROUTER, alone=Point("without plans", 1e-4, 0.8))
+    assert "earn 0.050 less and to cost $0.0002 more" in worse.beside_alone()
     assert text.count(MIX) > 10
 
 

@@ -31,7 +31,7 @@ from streams.settings import Settings
 from streams.state.table_partition import Partition
 from tests.integration.forked import ROOT, inherited, start
 
-SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases")
+SOURCES = ("routers", "requests", "costs", "rewards", "pools", "leases", "kin")
 ANSWERS = ("routes", "lambda", "alerts", "refusals", "dlq")
 MODULE = "tests.integration.service_worker"
 PATIENCE = 60.0

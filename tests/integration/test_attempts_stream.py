@@ -99,6 +99,87 @@ async def test_plans_are_billed_by_attempt_replayed_to_the_bit_and_proved(
     assert "learned" not in audited["unprovable"]
 
 
+def answers(service: RunningService, request_id: str) -> list[dict[str, Any]]:
+    return [route for route in service.routes() if route["request_id"] == request_id]
+
+
+async def test_requests_follow_others_and_their_history_is_replayed_to_the_bit(
+    service: RunningService, home: str
+) -> None:
+    await service.send(
+        "routers",
+        router(home, budget_usd_per_request=0.002, verifiers=VERIFIERS, max_attempts=3),
+    )
+    for n in range(20):
+        first, second, third = (f"f{n}-{turn}" for turn in range(3))
+        route = await decided(service, home, first, n)
+        model = route["model"]
+        if n % 5 == 4:  # a verdict that overtakes its bill, and is revised
+            await service.send("rewards", verdict(home, first, 1.0))
+            await service.send("rewards", verdict(home, first, 0.0, revision=1))
+        await service.send("costs", cost(home, first, 0.0001))
+        seen: dict[str, Any] = {"follows": first}
+        if n % 2:
+            seen["verdicts"] = {"tests": 0, "judge": 0.2}
+        else:
+            seen["signals"] = {"tests_passed": 0.2, "repeats": 2}
+        for _ in range(2):  # the same once more is the same answer
+            await service.send("requests", {**request(home, second, seed=n), **seen})
+        await service.until(lambda name=second: len(answers(service, name)) == 2, "both answers")
+        once, again = answers(service, second)
+        assert (once["model"], again["model"], again["repeat"]) == (
+            once["model"],
+            once["model"],
+            True,
+        )
+        assert once["chain"] == again["chain"] == {"follows": first, "number": 2, "tried": [model]}
+        assert once["model"] != model
+        # Late, twice, and out of order: bills and verdicts of what was followed.
+        await service.send("rewards", verdict(home, first, 0.0, attempt=0))
+        await service.send("costs", cost(home, second, 0.0002))
+        await service.send("costs", cost(home, first, 0.0001))
+        await service.send(
+            "requests",
+            {**request(home, third, seed=n), "follows": second, "signals": {"severity": 1}},
+        )
+        await service.until(lambda name=third: answers(service, name), "the third answer")
+        (route,) = answers(service, third)
+        assert route["chain"]["number"] == 3
+        assert route["chain"]["tried"] == [model, once["model"]]
+    label = {"router_id": home, "request_id": "f1-1", "reward": 0.5, "source": "judge"}
+    await service.send("rewards", label)
+    lost = {**request(home, "lost", seed=1), "follows": "nobody's"}
+    await service.send("requests", lost)
+    await service.until(lambda: service.route("lost"), "a decision")
+    (plain,) = answers(service, "lost")
+    assert plain["chain"] == {"follows": "nobody's", "number": 1, "known": False}
+    before = set(service.dead_letters())
+    wrong: dict[str, dict[str, Any]] = {
+        "wrong": {"follows": "f0-0", "verdicts": {"nobody": 1}},
+        "alone": {"verdicts": {"tests": 1}},
+        "self": {"follows": "self"},
+    }
+    for name, more in wrong.items():
+        await service.send("requests", {**request(home, name, seed=1), **more})
+    await service.until(lambda: len(set(service.dead_letters()) - before) == 3, "three letters")
+    reasons = {
+        service.dead_letters()[one][0].reason for one in set(service.dead_letters()) - before
+    }
+    assert reasons == {"unknown_verifier", "missing_field", "invalid_field"}
+    await service.until(lambda: service.lambda_of(home).get("rewards_applied") == 1, "the label")
+    engine = await service.engine(home)
+    invariants.check(engine.state, engine.records)
+    verified = await asyncio.to_thread(
+        done_json, service.settings, "replay", "--verify", router=home
+    )
+    assert verified["compared"] == verified["identical"] == 61
+    assert verified["differences"] == verified["unprovable"] == {}
+    audited = await asyncio.to_thread(done_json, service.settings, "audit")
+    assert audited["violations"] == {}
+    said = await asyncio.to_thread(done, service.settings, "explain", "f3-2", router=home)
+    assert "It follows f3-1 as request 3 of its chain" in said
+
+
 async def test_what_no_plan_has_is_a_dead_letter_and_nothing_is_booked(
     service: RunningService, home: str
 ) -> None:

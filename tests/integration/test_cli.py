@@ -200,7 +200,7 @@ def test_a_variant_and_the_end_of_a_model_are_declared_and_listed(worker: Settin
     [
         (("--params", "[1]"), "not a JSON object"),
         (("--params", '{"a": 1, "a": 2}'), "a key is there twice"),
-        (("--params", '{"a": NaN}'), "NaN is no number"),
+        (("--params", '{"a": NaN}'), "NaN is not a number"),
         (("--params", "{"), "not JSON"),
         (("--retires-at", "next year"), "not a date"),
     ],

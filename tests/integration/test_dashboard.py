@@ -421,7 +421,8 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     sizes = [
         path.stat().st_size for folder in FOLDERS for path in folder.rglob("*") if path.is_file()
     ]
-    assert sum(sizes) <= 135_000
+    # Of all pages; each loads what it shows.
+    assert sum(sizes) <= 150_000
     ran = browser.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
         addEventListener('securitypolicyviolation', () => done('refused'), {once: true});

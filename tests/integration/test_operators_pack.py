@@ -156,7 +156,7 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
             text, "pb_committed_offset", "pb_dead_letters_total", "pb_events_total"
         )
     }
-    assert topics == {"routers", "requests", "costs", "rewards", "pools", "leases"}
+    assert topics == {"routers", "requests", "costs", "rewards", "pools", "leases", "kin"}
     assert (
         len(series(at_first, "pb_committed_offset"))
         == len(series(at_first, "pb_end_offset"))

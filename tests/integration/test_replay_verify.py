@@ -60,7 +60,7 @@ def test_an_export_gives_the_same_verdict_and_the_same_bytes_every_time(
         export(history, tmp_path / "one")
         export(history, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    topics = ("costs", "dlq", "leases", "requests", "rewards", "routers", "routes")
+    topics = ("costs", "dlq", "kin", "leases", "requests", "rewards", "routers", "routes")
     assert names == [f"{topic}-{n}.jsonl" for topic in topics for n in range(2)]
     assert all(
         (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -112,7 +112,7 @@ async def test_labels_are_alike_everywhere(scraped: dict[str, list[Metric]]) -> 
     ]
     assert {label for sample in ours for label in sample.labels} <= LABELS
     topics = {sample.labels["topic"] for sample in ours if "topic" in sample.labels}
-    assert topics == {"routers", "pools", "leases", "requests", "costs", "rewards"}
+    assert topics == {"routers", "pools", "leases", "kin", "requests", "costs", "rewards"}
 
 
 def counted() -> set[str]:

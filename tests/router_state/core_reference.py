@@ -19,6 +19,7 @@ from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
+from router_state.families.family_member import FamilyDeclared
 from router_state.incumbents.assigning import Incumbent
 from router_state.kernel import Regression, SharedPrior
 from router_state.latency.goal import LatencyGoal
@@ -50,6 +51,7 @@ def declaration(
     latency: LatencyGoal | None = None,
     error_reward: float | None = None,
     incumbent: Incumbent | None = None,
+    family: FamilyDeclared | None = None,
     others: Mapping[str, Any] | None = None,
     labels: LabelBudget | None = None,
     **knobs: Any,
@@ -62,6 +64,7 @@ def declaration(
         "error_reward": error_reward,
         "latency": latency,
         "incumbent": incumbent,
+        "family": family,
         **(others or {}),
         "labels": labels,
     }

@@ -43,6 +43,8 @@ from router_state.events import (
     Verified,
     Waited,
 )
+from router_state.families.family_reports import Model, Told
+from router_state.families.family_sums import Sums, bytes_of
 from router_state.periods.holdings import Granted
 from router_state.record import RequestRecord
 from router_state.state import portable
@@ -123,6 +125,7 @@ class World:
     drift: bool = False
     pool: bool = False
     judges: bool = False
+    family: bool = False
     lag: float = 20.0
     changes: tuple[Callable[[Document], Document], ...] = ()
 
@@ -339,6 +342,17 @@ WORLDS: dict[str, World] = {
             _with(sources=None),
         ),
     ),
+    "family": World(
+        25,
+        declared=BUDGETED | {"family": "acme"},
+        family=True,
+        drift=True,
+        requests=450,
+        changes=(_cheaper, _back, _with(family={"name": "acme", "takes": False})),
+    ),
+    "family-narrow": World(
+        26, d=4, declared={"family": "acme"}, family=True, changes=(_free, _with(family=None))
+    ),
     "endings": World(
         29,
         d=4,
@@ -490,6 +504,8 @@ class Played:
                 self.apply(heapq.heappop(self.due)[2])
             if self.world.pool and number % 20 == 5:
                 self.apply(self.grant())
+            if self.world.family and number % 25 == 5:
+                self.apply(self.kin())
             self.ask(number)
             self.sweep(number)
             yield from self.take()
@@ -700,6 +716,18 @@ class Played:
             "offset": self.granted,
         }
         return convert(grant, Granted)
+
+    def kin(self) -> Told:
+        """Return what a family tells."""
+        self.granted += 1
+        d, models = self.world.d, {}
+        for name in self.random.sample([*PRICES, "new"], 3):
+            X = np.column_stack([self.numbers.normal(size=(30, d - 1)), np.ones(30)])
+            rewards, bills = self.numbers.random(30), self.numbers.normal(size=30) - 1.0
+            sums = [bytes_of(Sums(X.T @ X, X.T @ y)) for y in (rewards, bills)]
+            models[name] = Model(*sums)
+        aside = self.granted % 3 == 0
+        return Told("acme", 1, self.granted, models, members=3, aside=aside, offset=self.granted)
 
     def sweep(self, number: int) -> None:
         """Do what a worker does by itself, and start it again."""

@@ -22,6 +22,9 @@ from router_state.config import Price, Tier
 from router_state.endings.ending import Ending
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
+from router_state.families.family_member import Family, FamilyDeclared
+from router_state.families.family_reports import Model, Told
+from router_state.families.family_sums import Sums, bytes_of
 from router_state.incumbents.assigning import Incumbent
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
@@ -110,6 +113,7 @@ class Books(RuleBasedStateMachine):
         caches=st.sampled_from([{}, CACHES]),
         latency=st.sampled_from(GOALS),
         keeps=st.sampled_from(KEEPS),
+        family=st.sampled_from([None, FamilyDeclared("kin")]),
         others=st.booleans(),
         labels=st.sampled_from(LABELS),
     )
@@ -123,6 +127,7 @@ class Books(RuleBasedStateMachine):
         caches: dict[str, CachePrice],
         latency: LatencyGoal | None,
         keeps: dict[str, Any] | None,
+        family: FamilyDeclared | None,
         others: bool,
         labels: LabelBudget | None,
     ) -> None:
@@ -130,6 +135,7 @@ class Books(RuleBasedStateMachine):
         # What is recomputed of `paper` knows nothing of these.
         self.keeps, self.others = keeps, others and self.profile == "live"
         self.labels = labels
+        self.family, self.told = family, 0
         self.now = 0.0
         self.session: str | None = None
         self.budget: float | None = None
@@ -167,6 +173,7 @@ class Books(RuleBasedStateMachine):
             caches=self.caches,
             latency=latency,
             incumbent=self._incumbent(portfolio),
+            family=self.family if self.profile == "live" else None,
             labels=self.labels,
             **self.knobs,
         )
@@ -448,6 +455,19 @@ class Books(RuleBasedStateMachine):
         self.caches, self.latency, self.keeps = caches, latency, keeps
         self.apply(Redeclared(self._declaration(portfolio, budget)))
         self._declared(portfolio)
+
+    @rule(name=st.sampled_from(NAMES), y=entries, bills=st.booleans(), nothing=st.booleans())
+    def hear_of_the_family(self, name: str, y: float, bills: bool, nothing: bool) -> None:
+        member = self.engine.state.having(Family)
+        if member is None:
+            return
+        self.told += 1
+        sums = bytes_of(Sums(20.0 * np.eye(4), np.array([0.0, y, 0.0, 20.0 * y])))
+        said = b"" if nothing else sums
+        models = {name: Model(said, said if bills else b"")}
+        born, n = member.standing.born, member.standing.n + 1
+        outcome = self.apply(Told("kin", born, n, models, offset=self.told)).outcome
+        assert outcome is Outcome.APPLIED
 
     @rule()
     def stop_and_start(self) -> None:

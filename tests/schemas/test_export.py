@@ -8,6 +8,7 @@ import pytest
 
 from schemas import EVENTS, Reason, RouteReason, decode
 from schemas.alerts import AlertKind
+from schemas.asyncapi import KEYS
 from schemas.dlq import HEADERS
 from schemas.export import FOLDER, differences, main, schema_files
 
@@ -37,7 +38,7 @@ def test_schemas_name_topic_key_and_version() -> None:
     files = schema_files()
     for topic in EVENTS:
         schema = json.loads(files[f"{topic}.json"])
-        key = "pool_id" if topic == "pools" else "router_id"
+        key = KEYS.get(topic, "router_id")
         assert (schema["x-topic"], schema["x-key"], schema["x-version"]) == (topic, key, 1)
 
 

@@ -109,10 +109,10 @@ def test_events_are_immutable(event: type[Event], value: dict[str, Any]) -> None
 
 def test_every_topic_has_its_schema() -> None:
     modules: list[Any] = [schemas.routers, schemas.requests, schemas.routes, schemas.costs]
-    modules += [schemas.rewards, schemas.pools, schemas.leases, schemas.lambdas]
-    modules += [schemas.alerts, schemas.refusals]
+    modules += [schemas.rewards, schemas.pools, schemas.leases, schemas.kin, schemas.lambdas]
+    modules += [schemas.families, schemas.alerts, schemas.refusals]
     assert [module.TOPIC for module in modules] == list(EVENTS)
-    assert {module.KEY for module in modules} == {"router_id", "pool_id"}
+    assert {module.KEY for module in modules} == {"router_id", "pool_id", "family"}
 
 
 def test_required_null_is_written() -> None:

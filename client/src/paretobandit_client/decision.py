@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Protocol, TypedDict
 
 from paretobandit_client import checks
 from paretobandit_client.sent_events import Call, Route
+
+log = logging.getLogger(__name__)
 
 
 class Bill(TypedDict, total=False):
@@ -57,6 +61,16 @@ class Reports(Protocol):
         observed_at: datetime | None = None,
         attempt: int | None = None,
     ) -> Awaitable[None]: ...
+
+
+@cache
+def _warn_of_plans(router_id: str) -> None:
+    """Say once of a router that its plans are not followed."""
+    log.warning(
+        "router %s plans attempts, and the first one alone is billed: router.attempts(…) follows "
+        "plans, and route(…, verifiers=()) asks for one model",
+        router_id,
+    )
 
 
 @dataclass(slots=True)
@@ -145,6 +159,8 @@ class Decision:
             ValueError: neither dollars nor both token counts, or out of range.
             Undelivered: Kafka did not take it in time; report it again.
         """
+        if self.route is not None and len(self.route.plan) > 1:
+            _warn_of_plans(self.route.router_id)
         await self._reports.cost(
             self.request_id,
             cost_usd=cost_usd,

@@ -61,6 +61,7 @@ class Plans:
     ) -> None:
         self.verifiers, self._answer_of, self._report = verifiers, answer_of, report
         self._are_made = bool(verifiers)
+        self._is_warned = not verifiers
 
     def follow(self, router: Theirs) -> None:
         """Let all of a router's calls of `acompletion` follow their plans."""
@@ -75,6 +76,7 @@ class Plans:
                 plain, {"model": model, "messages": messages, **call}, stream
             )
 
+        self._is_warned = True
         acompletion.follows = self  # type: ignore[attr-defined]
         router.acompletion = acompletion
 
@@ -89,6 +91,9 @@ class Plans:
         """Return the verifiers that the request of a call names, see `Router.route`."""
         if self.followed is not None:
             return tuple(self.verifiers)
+        if not self._is_warned:
+            log.warning("verifiers look at nothing until bandit.follow(router) was called")
+            self._is_warned = True
         # A router without verifiers is not told that there are none.
         return () if self._are_made else None
 

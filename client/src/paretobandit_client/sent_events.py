@@ -60,14 +60,14 @@ class Chain(Struct, frozen=True, kw_only=True):
 
 
 class VariantCall(Struct, frozen=True, kw_only=True):
-    """How a model is called that is a variant of another one, or has parameters."""
+    """The way to call a model that is a variant of another one, or has parameters."""
 
     variant_of: str | None = None
     params: dict[str, Any] | None = None
 
 
 class Call(NamedTuple):
-    """What to call: a model's name for its provider, and what goes with the call."""
+    """A call of a model: the name for its provider, and what goes with the call."""
 
     model: str
     params: dict[str, Any]

@@ -74,7 +74,7 @@ def ride(world: World, gain: float, margin: float, rng: np.random.Generator) -> 
             reward = float(noise[i] < mean) if world.coin else float(mean + grades[i])
             lost -= gain * routed
             guard.judged(reward, routed=routed, share=share)
-            found = guard.leads_to(margin, None)
+            found = guard.leads_to(guard.interval(), margin, None)
             if found is None:
                 continue
             requests = round((begin + i + 1) / world.labelled)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.played import Played
+from benchmarks.source_forms import Form
 from benchmarks.source_worlds import Array, World
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.events import Judged
@@ -16,12 +17,15 @@ from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.measured_sources import MeasuredSources
 
 DELAY = 100
-"""After how many requests a label comes."""
+"""Number of requests after which a label comes."""
 LATE_PAIRS, LEAST_LATE = 100, 200
 """Pairs after which a run is late, and the fewest requests of that part that are measured."""
 METHODS = ("ranks", "gold", "offset", "on", "advised")
 """`ranks` is what the service does by default, and `gold` takes people's labels alone. `advised`
 declares what `pbstream sources` recommends, as soon as that does."""
+
+FORMS = ("line", "full")
+"""Corrections that the service does not have, see `source_forms`."""
 
 
 class Run(NamedTuple):
@@ -39,6 +43,7 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
     asked = np.random.default_rng(seed + 10_000).random(n) < share
     mode = method if method in ("offset", "on") else "off"
     engine = Played.start(_config(one, seed, mode))
+    form = Form(method) if method in FORMS else None
     chosen, pairs, advised = np.zeros(n, np.int64), 0, float("nan")
     for t in range(n):
         chosen[t] = int(engine.decide(f"r{t}", one.x[t], now=float(t)).model[1:])
@@ -53,6 +58,9 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
             continue
         engine.play(Judged(f"r{i}", float(one.gold[i, k]), "human", 2))
         pairs += 1
+        if form is not None:
+            said = float(one.judges[0][i, k]), float(one.gold[i, k])
+            form.pair(engine, f"m{k}", one.x[i], *said)
         if method == "advised" and (advice := _advice(engine)) not in (None, mode):
             if mode == "off":
                 advised = pairs

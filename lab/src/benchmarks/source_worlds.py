@@ -29,7 +29,7 @@ ATTACKS = (
     "drift",
     "two alike",
 )
-"""What is wrong with a judge; of "two alike" both favour the same model, with the same errors."""
+"""Faults of a judge; of "two alike" both favour the same model, with the same errors."""
 
 
 class World(NamedTuple):

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import source_worlds
-from benchmarks.source_play import METHODS, Run, play
+from benchmarks.source_play import FORMS, METHODS, Run, play
 from benchmarks.source_worlds import ATTACKS, Array, World
 from paper.data import JUDGES
 from router_state.sources.pair_sums import PARTS
@@ -32,32 +32,49 @@ FIRST_SEED = 1000
 
 
 def compared(
-    worlds: dict[str, Callable[[int], World]], seeds: int, shares: tuple[float, ...]
+    worlds: dict[str, Callable[[int], World]],
+    seeds: int,
+    shares: tuple[float, ...],
+    methods: tuple[str, ...],
 ) -> Iterator[str]:
     """Yield rows of differences of mean gold rewards, times 1,000, with 95 %."""
     for name, world in worlds.items():
         for share in shares:
-            runs: dict[str, list[Run]] = {method: [] for method in METHODS}
+            cells = _forms if "line" in methods else _cells
+            runs: dict[str, list[Run]] = {method: [] for method in methods}
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 one = world(seed)
-                for method in METHODS:
+                for method in methods:
                     runs[method].append(play(one, method, share, seed))
-            yield f"| {name} | {share:.0%} | " + " | ".join(_cells(runs)) + " |"
+            yield f"| {name} | {share:.0%} | " + " | ".join(cells(runs)) + " |"
 
 
 def _cells(runs: dict[str, list[Run]]) -> Iterator[str]:
-    earned = {method: np.array([run.mean for run in ones]) for method, ones in runs.items()}
-    late = {method: np.array([run.late for run in ones]) for method, ones in runs.items()}
+    none = [Run(np.nan, np.nan, np.nan)]
+    ones = {method: runs.get(method, none) for method in METHODS}
+    earned = {method: np.array([run.mean for run in of]) for method, of in ones.items()}
+    late = {method: np.array([run.late for run in of]) for method, of in ones.items()}
     for method in ("offset", "on", "advised"):
         yield _difference(earned[method] - earned["ranks"])
     for method in ("offset", "on", "advised"):
         yield _difference(earned[method] - earned["gold"])
     yield _difference(late["on"] - late["gold"])
-    advised = [run.advised for run in runs["advised"] if np.isfinite(run.advised)]
+    advised = [run.advised for run in ones["advised"] if np.isfinite(run.advised)]
     when = f", after {np.median(advised):.0f} pairs" if advised else ""
-    yield f"{len(advised)} of {len(runs['advised'])}{when}"
+    of = len(runs.get("advised", ()))
+    yield f"{len(advised)} of {of}{when}" if of else "–"
 
 
+def _forms(runs: dict[str, list[Run]]) -> Iterator[str]:
+    earned = {method: np.array([run.mean for run in ones]) for method, ones in runs.items()}
+    for method in ("offset", *FORMS):
+        yield _difference(earned[method] - earned["ranks"])
+
+
+FORMS_HEAD = (
+    "| judge | gold | offset − ranks | line − ranks | full − ranks |\n"
+    "| --- | --- | --- | --- | --- |"
+)
 HEAD = (
     "| judge | gold | offset − ranks | on − ranks | advised − ranks | offset − gold alone "
     "| on − gold alone | advised − gold alone | late: on − gold alone | advised |\n"
@@ -156,13 +173,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--forms", action="store_true", help="other forms of correction")
     given = parser.parse_args()
+    methods = ("ranks", "offset", *FORMS) if given.forms else tuple(given.methods)
     if given.world == "alerts":
         rows = alerts(given.seeds)
     else:
-        print(HEAD)
+        print(FORMS_HEAD if given.forms else HEAD)
         worlds = worlds_of(given.world, given.attacks, given.data)
-        rows = compared(worlds, given.seeds, tuple(given.shares))
+        rows = compared(worlds, given.seeds, tuple(given.shares), methods)
     for row in rows:
         print(row, flush=True)
 

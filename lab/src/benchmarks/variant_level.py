@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-
 from benchmarks.family_sums import Sums, Taken, own_sums
+
 from router_state.kernel import Regression, SharedPrior, conclude_with
 
 GROWTH = 0.16

@@ -117,7 +117,7 @@ def further(Planning plans, Index first, Index look, Index second):
     then: Index = -1
     most: Real = LOWEST
     for k in range(seen.K):
-        if k != first and k != second and plans.is_open(k):
+        if k != first and k != second and plans.is_open(k) and looks.is_known(k):
             worth: Real = after(values, k, failures, alike) - values[ROW * k + PENALTY]
             if worth > most:
                 most, then = worth, k
@@ -125,7 +125,7 @@ def further(Planning plans, Index first, Index look, Index second):
     found = None
     for k in range(seen.K):
         last: Index = then if k == second else second
-        if k == first or last < 0 or not plans.is_open(k):
+        if k == first or last < 0 or not (plans.is_open(k) and looks.is_known(k)):
             continue
         mean: Real = after(values, k, failures, alike)
         own: Real = sure(mean)

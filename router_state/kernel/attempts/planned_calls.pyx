@@ -3,7 +3,8 @@
 With b the arm whose draw is best, and z its drawn score, the gain of each plan over a call of b
 alone is a line α − β·z: plans count for what is expected of the other arm. So a plan is made where
 z lies in an interval, and its propensity is an integral over that. An arm that is drawn far above
-what is expected of it is called alone: plans take nothing from exploration.
+what is expected of it is called alone, and so is one of which little is known: plans take nothing
+from exploration.
 """
 
 from libc.math cimport sqrt
@@ -185,7 +186,7 @@ cdef class Planning:
         for k in range(K):
             second: Index = other if k == b else b
             own: Floats = self.arm(k)
-            possible = second >= 0 and own[OPEN_ARM] > 0.0
+            possible = second >= 0 and own[OPEN_ARM] > 0.0 and looks.is_known(second)
             then: Floats = self.arm(max(second, 0))
             penalty: Real = values[ROW * k + PENALTY]
             r: Real = own[RIGHT]

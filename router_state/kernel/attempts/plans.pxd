@@ -1,4 +1,4 @@
-from router_state.kernel.numbers.words cimport Floats, Index, Real
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 from router_state.kernel.pacing.dual cimport Options
 
 cdef Real NEVER
@@ -10,6 +10,8 @@ cdef class Looks:
     cdef public Index L
     cdef public object array
     cdef Floats values
+    cpdef know(self, Index k, Flag known)
+    cdef Flag is_known(self, Index k) noexcept
     cpdef charge(self, Index look, Real usd, Real alike)
     cdef set(self, Index look, Index k, Real right, Real wrong)
     cdef Real passes(self, Index look, Index k) noexcept

@@ -10,7 +10,8 @@ prompt that is hard for one model is hard for others, too. With ρ = 1 a failed 
 that the prompt is hard.
 
 Whatever a and the look are, the best b is taken to be the other model whose call alone is best. So of all
-K·L·(K − 1) plans K·L have to be compared.
+K·L·(K − 1) plans K·L have to be compared. A model of which little is known is not called second: it
+would hardly ever be called, and never known.
 """
 
 from libc.math cimport sqrt
@@ -46,10 +47,12 @@ cdef enum:
     BEST_VALUE = 9
     BEST_SCORE = 10
     BEST_USD = 11
-    ROWS = 12
+    VALUE = 12
+    ROWS = 13
 """Numbers from one row to the next, at least as many as contexts. Rows: of each context the best arm
-and the context's multiple of the price; that arm's score, cost and deviation of its outcome; the
-same and the value of the second-best arm; and of the best option.
+that may be called second, and the context's multiple of the price; that arm's score, cost and
+deviation of its outcome; the value and the same of the second-best such arm; of the best option; and
+the value of the best such arm.
 """
 
 cdef extern from "vectored.h":
@@ -73,11 +76,12 @@ cdef class Looks:
     Attributes:
         L, K: numbers of looks and of models.
         array: the dollars and the ρ of each look (2L); then by look and model the share of right
-            answers that pass (LK), and the share of wrong answers that pass (LK).
+            answers that pass (LK), and the share of wrong answers that pass (LK); and for each
+            model whether enough is known of it to be called second (K).
     """
 
     def __init__(self, Index L, Index K):
-        self.L, self.K, self.array = L, K, np.zeros(2 * L + 2 * L * K)
+        self.L, self.K, self.array = L, K, np.zeros(2 * L + 2 * L * K + K)
         self.values = view(self.array)
 
     def put(self, Index look, Index k, Real right, Real wrong):
@@ -90,6 +94,17 @@ cdef class Looks:
             raise IndexError(f"there is no look {look} at model {k}")
         self.values[2 * self.L + look * self.K + k] = right
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
+
+    cpdef know(self, Index k, Flag known):
+        """Set whether enough is known of the k-th model to call it only if another one's answer
+        does not pass.
+        """
+        if not 0 <= k < self.K:
+            raise IndexError(f"there is no model {k}")
+        self.values[2 * self.L * (1 + self.K) + k] = known
+
+    cdef Flag is_known(self, Index k) noexcept:
+        return self.values[2 * self.L * (1 + self.K) + k] > 0.0
 
     cpdef charge(self, Index look, Real usd, Real alike):
         """Set the dollars of a look, and its ρ."""
@@ -194,8 +209,9 @@ cdef class PlannedOptions(Options):
         room: Floats = behind(self.parts, (K + 3 * K * looks.L) * WIDTH)
         self._begin(price, scores, costs, room)
         for k in range(K):
-            own: Floats = behind(self.parts, k * WIDTH)
-            second_best(behind(scores, k * n), behind(costs, k * n), own, room, k, price, n)
+            if looks.is_known(k):
+                own: Floats = behind(self.parts, k * WIDTH)
+                two_best(behind(scores, k * n), behind(costs, k * n), own, room, k, price, n)
         for k in range(K):
             for look in range(looks.L):
                 fee: Real = looks.fee(look) if self._in_dollars else 0.0
@@ -206,41 +222,58 @@ cdef class PlannedOptions(Options):
             self.dollars += room[BEST_USD * WIDTH + row]
 
     cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room):
-        """Write each context's best arm: so far it is the best option, and there is no other."""
+        """Write each context's best arm: so far it is the best option, and none may be called
+        second.
+        """
         n: Index = self.n
         won: Floats = behind(costs, (self.K + 1) * n)
         for row in range(n):
             b: Index = whole(won[row])
             score: Real = scores[b * n + row]
             usd: Real = costs[b * n + row]
-            room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = b, self.own[row]
-            room[SCORE * WIDTH + row] = room[BEST_SCORE * WIDTH + row] = score
-            room[USD * WIDTH + row] = room[BEST_USD * WIDTH + row] = usd
-            room[SPREAD * WIDTH + row] = self.parts[b * WIDTH + row]
+            room[BEST_SCORE * WIDTH + row], room[BEST_USD * WIDTH + row] = score, usd
             room[BEST_VALUE * WIDTH + row] = score - price * usd
-            room[OTHER_VALUE * WIDTH + row] = room[OTHER_SCORE * WIDTH + row] = NEVER
-            room[OTHER_USD * WIDTH + row] = room[OTHER_SPREAD * WIDTH + row] = 0.0
+            room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = -1.0, self.own[row]
+            for which in (SCORE, VALUE, OTHER_SCORE, OTHER_VALUE):
+                room[<Index>which * WIDTH + row] = NEVER
+            for which in (USD, SPREAD, OTHER_USD, OTHER_SPREAD):
+                room[<Index>which * WIDTH + row] = 0.0
 
 
-cdef void second_best "wide_second_best"(
+cdef void two_best "wide_second_best"(
     Floats scores, Floats costs, Floats spreads, Floats room, Real k, Real price, Index n
 ) noexcept:
-    """Let the k-th arm be a context's second-best where it is better than the one so far."""
+    """Let the k-th arm be a context's best or second-best to be called second, where it is better
+    than that one so far."""
     for row in range(n):
         score: Real = scores[row]
         usd: Real = costs[row]
+        spread: Real = spreads[row]
         value: Real = score - price * usd
         value = value if score >= OPEN else NEVER
-        value = NEVER if room[WON * WIDTH + row] == k else value
-        before: Real = room[OTHER_VALUE * WIDTH + row]
+        best: Real = room[VALUE * WIDTH + row]
+        best_score: Real = room[SCORE * WIDTH + row]
+        best_usd: Real = room[USD * WIDTH + row]
+        best_spread: Real = room[SPREAD * WIDTH + row]
+        won: Real = room[WON * WIDTH + row]
+        other: Real = room[OTHER_VALUE * WIDTH + row]
+        # What does not become the best is compared with the second-best, and so is what was best.
+        second: Real = best if value > best else value
+        second_score: Real = best_score if value > best else score
+        second_usd: Real = best_usd if value > best else usd
+        second_spread: Real = best_spread if value > best else spread
+        room[VALUE * WIDTH + row] = value if value > best else best
+        room[SCORE * WIDTH + row] = score if value > best else best_score
+        room[USD * WIDTH + row] = usd if value > best else best_usd
+        room[SPREAD * WIDTH + row] = spread if value > best else best_spread
+        room[WON * WIDTH + row] = k if value > best else won
         kept_score: Real = room[OTHER_SCORE * WIDTH + row]
         kept_usd: Real = room[OTHER_USD * WIDTH + row]
         kept_spread: Real = room[OTHER_SPREAD * WIDTH + row]
-        spread: Real = spreads[row]
-        room[OTHER_VALUE * WIDTH + row] = value if value > before else before
-        room[OTHER_SCORE * WIDTH + row] = score if value > before else kept_score
-        room[OTHER_USD * WIDTH + row] = usd if value > before else kept_usd
-        room[OTHER_SPREAD * WIDTH + row] = spread if value > before else kept_spread
+        room[OTHER_VALUE * WIDTH + row] = second if second > other else other
+        room[OTHER_SCORE * WIDTH + row] = second_score if second > other else kept_score
+        room[OTHER_USD * WIDTH + row] = second_usd if second > other else kept_usd
+        room[OTHER_SPREAD * WIDTH + row] = second_spread if second > other else kept_spread
 
 
 cdef void plan_rows "wide_plan_rows"(

@@ -12,4 +12,4 @@ cdef class VerdictTable:
     cdef Floats row_of(self, Index k)
     cdef Real chance(self, Floats own, Index j, Real logit, Real deviations)
     cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations)
-    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations)
+    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes)

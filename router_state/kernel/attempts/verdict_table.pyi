@@ -34,4 +34,5 @@ class VerdictTable:
         likely: Looks,
         hopeful: Looks,
         away: float,
+        comes: float,
     ) -> None: ...

@@ -260,23 +260,28 @@ cdef class VerdictTable:
                 slipped += share * (1.0 - right)
         return passed / rights, slipped / wrongs
 
-    def show(self, rows, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away):
+    def show(
+        self, rows, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away, Real comes
+    ):
         """Write `likelihoods` of these models into looks, at worst, as expected and at best.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
             usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
+            comes: share of the verdicts that come: without one, an answer passes.
         """
         for edge in range(1, self.J):
             number: Index = look + edge - 1
             for looks, deviations in ((sure, -away), (likely, 0.0), (hopeful, away)):
-                self._show(rows, edge, number, usd, looks, deviations)
+                self._show(rows, edge, number, comes * usd, looks, deviations, comes)
 
-    cdef _show(self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations):
+    cdef _show(
+        self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes
+    ):
         looks.charge(number, usd, self.values[2 * self.J])
         for k in rows:
             right, wrong = self.shares(self.row_of(k), edge, deviations)
-            looks.set(number, k, right, wrong)
+            looks.set(number, k, 1.0 - comes * (1.0 - right), 1.0 - comes * (1.0 - wrong))
 
 
 cdef Real bounded(Real reward) noexcept:

@@ -12,9 +12,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from agents.table.kin_notes import brought_of
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
+from router_state.families.family_owner import FamilyOwner
+from router_state.families.family_reports import Report
+from router_state.families.family_sums import sums_of
 from schemas.budgets import PeriodBudget, TrafficExpected
+from schemas.event import decode
+from schemas.families import FamilyEstimated
 from schemas.routers import RouterDeclared
 from streams.priors.fitted_priors import load_priors
 from studies.history.happened import Declared
@@ -85,6 +91,38 @@ def test_rewards_and_costs_by_prompt_are_found_again(history: Path, tmp_path: Pa
     ] == pytest.approx(2e-5, rel=0.2)
     assert told["worth"]["complete"] is False and len(told["worth"]["frontier"]) > 5
     assert "What these priors are worth" in (tmp_path / "out" / "worth.html").read_text()
+
+
+def test_what_a_family_knows_is_fitted_to_its_members_and_begins_another(
+    history: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "support.json"
+    told = fitted(history, file, "--family", "support", "--member", ROUTER)
+    assert told["members"] == [ROUTER] and ROUTER not in file.read_text()
+    known = decode(FamilyEstimated, file.read_bytes())
+    assert {one.model for one in known.models} == set(MODELS)
+    owner = FamilyOwner("sales", lambda piece: None)
+    owner.bring(brought_of(known))
+    owner.hear(Report("sales", "new", 1, 0, D, "", names=MODELS))
+    (prior,) = owner.tell("new")
+    means = {}
+    for name in MODELS:
+        rewards, bills = (sums_of(data, D) for data in prior.models[name].sides)
+        assert rewards.count > 1.0 and bills.count > 0.0
+        means[name] = rewards.b[-1] / rewards.count, bills.b[-1] / bills.count
+    assert means["large"][0] - means["small"][0] == pytest.approx(0.1, abs=0.05)
+    list_price = {"small": 1e-4, "large": 2e-3}
+    costs = {"small": 2e-5, "large": 1e-3}
+    for name, (_, mean) in means.items():
+        assert mean == pytest.approx(np.log(costs[name] / list_price[name]), abs=0.3)
+
+
+def test_a_family_that_no_router_of_the_history_names_is_an_error(
+    history: Path, tmp_path: Path
+) -> None:
+    words = ["fit", "--from-history", "--family", "support", "--from", str(history)]
+    done = CliRunner().invoke(main, [*words, str(tmp_path / "out.json")])
+    assert done.exit_code == 1 and "--member" in done.output
 
 
 def test_an_unknown_router_is_an_error_that_names_the_others(history: Path, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def plugged(litellm: Any, service: Service, **options: Any) -> Iterator[ParetoBa
 def routed(litellm: Any, bandit: ParetoBandit, answers: dict[str, Any], **options: Any) -> Any:
     """Return LiteLLM's router over models with these mocked answers."""
     options.setdefault("num_retries", 0)
+    follow = options.pop("follow", True)
     models = [
         {
             "model_name": "smart",
@@ -102,7 +103,7 @@ def routed(litellm: Any, bandit: ParetoBandit, answers: dict[str, Any], **option
     router = litellm.Router(
         model_list=models, plugins=[bandit], allowed_fails=100, cooldown_time=0, **options
     )
-    return bandit.follow(router)
+    return bandit.follow(router) if follow else router
 
 
 async def read(answer: Any, *, stream: bool) -> list[str]:
@@ -242,13 +243,24 @@ async def test_calls_that_nobody_follows_ask_for_one_model(
 ) -> None:
     service = Service()
     with plugged(litellm, service, verifiers=None) as bandit:
-        router = routed(litellm, bandit, {"small": "No.", "large": "{}"})
-        del router.acompletion  # the class's own is there again
+        router = routed(litellm, bandit, {"small": "No.", "large": "{}"}, follow=False)
         for _ in range(2):
             assert await read(await router.acompletion("smart", HELLO), stream=False) == ["No."]
         await settled(bandit, lambda: len(service.bills) >= 2)
     assert [one["verifiers"] for one in service.asked] == [None, ()]
     assert "bandit.follow(router)" in caplog.text and service.verdicts == []
+
+
+async def test_verifiers_that_no_router_was_given_to_are_missed_once(
+    litellm: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = Service()
+    with plugged(litellm, service) as bandit:
+        router = routed(litellm, bandit, {"small": "No.", "large": "{}"}, follow=False)
+        for _ in range(2):
+            assert await read(await router.acompletion("smart", HELLO), stream=False) == ["No."]
+    assert [one["verifiers"] for one in service.asked] == [(), ()]
+    assert caplog.text.count("until bandit.follow(router) was called") == 1
 
 
 async def test_the_cache_of_litellm_never_has_one_attempts_answer_for_the_next_one(
@@ -310,9 +322,8 @@ async def test_a_verifier_may_ask_the_same_router_or_another_one(litellm: Any) -
 
         with plugged(litellm, service, verifiers={"json": asks}) as bandit:
             router = routed(litellm, bandit, {"small": "No.", "large": "{}"})
-            judge.append(routed(litellm, bandit, {"small": "judged so", "large": "{}"}))
-            if not followed:
-                del judge[0].acompletion
+            answers = {"small": "judged so", "large": "{}"}
+            judge.append(routed(litellm, bandit, answers, follow=followed))
             assert await read(await router.acompletion("smart", HELLO), stream=False) == ["{}"]
             await settled(bandit, lambda: len(service.bills) >= 3)  # noqa: B023
         assert answered == ["judged so"]

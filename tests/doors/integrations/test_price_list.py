@@ -90,9 +90,9 @@ def test_of_several_long_inputs_the_shortest_comes_first_and_keeps_what_is_not_s
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"input_cost_per_token_above_200k_tokens": "2e-6"}, "is no price"),
-        ({"input_cost_per_token_above_200k_tokens": -1.0}, "is no price"),
-        ({"output_cost_per_token_above_200k_tokens": 2.0}, "is no price"),
+        ({"input_cost_per_token_above_200k_tokens": "2e-6"}, "is not a price"),
+        ({"input_cost_per_token_above_200k_tokens": -1.0}, "is not a price"),
+        ({"output_cost_per_token_above_200k_tokens": 2.0}, "is not a price"),
         (
             {
                 "input_cost_per_token": 0,

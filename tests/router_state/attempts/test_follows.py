@@ -119,7 +119,7 @@ def test_a_failure_makes_every_answer_worth_less_and_a_success_more() -> None:
     for verdict in (None, 0.0, 1.0):
         one = verified()
         one.decide("r0", X, now=0.0)
-        said = {} if verdict is None else {"verdicts": {"tests": verdict}}
+        said: dict[str, Any] = {} if verdict is None else {"verdicts": {"tests": verdict}}
         record = again(one, "r1", "r0", **said)
         means[verdict] = mean(record, record.model)
     assert means[0.0] < means[None] < means[1.0]
@@ -132,7 +132,8 @@ def test_a_verdict_on_the_topic_counts_as_one_in_the_request_and_wins() -> None:
         one.decide("r0", X, now=0.0)
         if on_topic is not None:
             one.play(Verified("r0", "tests", on_topic))
-        record = again(one, "r1", "r0", **({} if said is None else {"verdicts": {"tests": said}}))
+        seen: dict[str, Any] = {} if said is None else {"verdicts": {"tests": said}}
+        record = again(one, "r1", "r0", **seen)
         means.append((chain(record)["count"], chain(record)["sum"] < 0.0))
     assert means[0] == means[1] == means[2] == (1, True)
 

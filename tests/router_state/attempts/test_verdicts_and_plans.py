@@ -171,6 +171,7 @@ def test_the_best_plan_is_the_best_of_all(
     looks.charge(0, fee, 0.0)
     for k in range(K):
         looks.put(0, k, t, f)
+        looks.know(k, True)
     terms = [number for k in range(K) for number in (r[k], 0.0, c[k])]
     names = tuple("abcd"[:K])
     seen = Candidates(names, terms, [price * cost for cost in c], [None] * K)
@@ -217,6 +218,7 @@ def test_the_price_of_a_dollar_is_the_smallest_at_which_plans_meet_the_budget(
     looks.charge(0, 0.01, 0.3)
     for k in range(K):
         looks.put(0, k, 0.9, 0.2)
+        looks.know(k, bool(rng.random() < 0.7))
 
     def spent(price: float) -> float:
         one = PlannedOptions(Options.of(scores, costs), looks, {0: (0,)})

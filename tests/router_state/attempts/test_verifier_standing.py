@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Verifier
-from router_state.attempts.verifier_standing import standings
+from router_state.attempts.verifier_standing import Told, standings
 from schemas.verifiers import VerifierStanding
 
 MODELS = ("large", "small")
@@ -35,7 +35,7 @@ def told(verifier: Verifier, seen: Seen) -> VerifierStanding:
         table.see(k, j, reward)
         if label is not None:
             table.learn(k, j, reward, 0.01, label)
-    (found,) = standings(tables)
+    (found,) = standings(tables, {})
     return VerifierStanding.model_validate_json(orjson.dumps(found))
 
 
@@ -66,6 +66,19 @@ def test_a_good_verifier_and_a_coin_are_told_apart(passes: float, stops: float) 
     for one in found.models:
         assert one.passes_right.low - 0.05 <= passes <= one.passes_right.high + 0.05
         assert one.stops_wrong.low - 0.05 <= stops <= one.stops_wrong.high + 0.05
+
+
+def test_a_standing_is_told_again_until_something_is_learned_or_declared() -> None:
+    tables, before = Tables(), Told()
+    tables.declare({"judge": Verifier(4e-5)}, MODELS)
+    (first,) = standings(tables, before)
+    assert standings(tables, before)[0] is first
+    tables.tables["judge"].learn(0, 1, 0.5, 0.01, 1.0)
+    (second,) = standings(tables, before)
+    assert second == standings(tables, {})[0] != first
+    tables.declare({"judge": Verifier(5e-5)}, (*MODELS, "third"))
+    (third,) = standings(tables, before)
+    assert third == standings(tables, {})[0] and third["usd"] == 5e-5
 
 
 def test_what_is_not_known_yet_has_a_wide_interval_and_more_labels_a_narrower_one() -> None:

@@ -303,6 +303,11 @@ def test_what_pairs_recommend_is_shown_and_said() -> None:
         found = sources(one).lambda_fields(0.0)["sources"]
         shown = tuple(SourceStanding.model_validate_json(orjson.dumps(source)) for source in found)
         assert shown[1].calibrate == advice
+        assert bool(shown[1].set_aside) == (advice == "on")
+        large = next(model for model in shown[1].models or () if model.model == "large")
+        if advice == "offset":
+            assert large.taken_off == pytest.approx(0.2, abs=0.05)
+            assert "labels of judge-v2 for large count 0." in " ".join(source_lines(shown))
         assert not any("calibrate:" in line for line in source_lines(shown))
 
 

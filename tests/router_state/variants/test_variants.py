@@ -13,8 +13,8 @@ from agents.publishing.published_values import FALLBACKS, route_value
 from router_state.events import Charged, Redeclared
 from router_state.variants.variants import NAMED
 from schemas.event import MalformedEvent, decode
+from schemas.model_calls import MAX_PARAMS_BYTES, MAX_PARAMS_DEPTH, canonical
 from schemas.routers import RouterDeclared
-from schemas.variants import MAX_PARAMS_BYTES, MAX_PARAMS_DEPTH, canonical
 from tests.router_state.core_reference import freeze
 from tests.router_state.declared_engine import DEAR, PRICE, X, again, ask, config, engine, published
 

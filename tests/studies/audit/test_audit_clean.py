@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agents.kinship import hear_kin
 from agents.table import keys
 from router_state.packing import framing
 from streams.settings import Settings
@@ -82,6 +83,39 @@ async def test_a_pool_that_takes_its_money_back_is_clean_all_the_while() -> None
         findings = audit(world.topics(), SETTINGS)
         assert findings.as_json()["violations"] == {}, findings.examples
     assert findings.as_json()["unprovable"] == {}, findings.examples
+
+
+async def test_members_of_a_family_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What a newcomer is told comes after its declaration here.
+    monkeypatch.setattr(hear_kin, "WELCOME_SECONDS", 0.01)
+    world = World(SETTINGS)
+    await world.start()
+    names = ("home", "a", "b")
+    for name in names:
+        await world.send("routers", router(name, family="support", profile="live"))
+    for number in range(150):
+        event = {"router_id": names[number % 3], "request_id": f"r-{number}"}
+        context = [0.1 * (number % 7 - k) for k in range(DIMENSIONS - 1)] + [1.0]
+        await world.send("requests", {**event, "context": context})
+        await world.send("costs", {**event, "cost_usd": 1e-4 * (1 + number % 5)})
+        await world.send("rewards", {**event, "reward": 0.1 * (number % 9), "source": "judge"})
+        await world.pass_time(2.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
+    assert findings.as_json()["unprovable"] == {}, findings.examples
+    assert findings.checked["routers_recomputed"] == 3
+    routes = [
+        json.loads(record.value or b"")
+        for (topic, _), log in world.records.items()
+        for record in log
+        if topic == "routes"
+    ]
+    assert sum(" p" in one["applied"]["since"] for one in routes) > 5
+    # Without what the family said nobody can tell.
+    for (topic, _), log in world.records.items():
+        if topic == "kin":
+            log.clear()
+    assert audit(world.topics(), SETTINGS).as_json()["unprovable"]
 
 
 async def test_a_lease_that_nobody_lent_is_found() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.family_kin import Kin, Members
-from benchmarks.family_sums import Sums, Taken, own_sums
 from router_state.changes import Journal
+from router_state.families.family_kin import Kin, Members
+from router_state.families.family_sums import Share, Sums, bytes_of, own_sums, sums_of
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
 
@@ -45,11 +45,10 @@ def test_the_others_say_what_the_joint_gaussian_says(seed: int, members: int, d:
     of = _drawn(seed, members=members, models=1, d=d, n=5)
     kin = Kin(d, REWARDS)
     for name, sums in of.items():
-        kin.hear(name, sums)
-    told = kin.told("r0", "m0")
-    assert told is not None
+        kin.hear(name, {}, sums)
+    told = kin.told("r0", of["r0"])["m0"]
     # Coefficients of the family, then of each router; flat above, and r0 has seen nothing.
-    R, size = np.diag(kin.scatter["m0"].diagonal(d)), (members + 1) * d
+    R, size = np.diag(kin.scatter_of("m0").diagonal(d)), (members + 1) * d
     precision, response = np.zeros((size, size)), np.zeros(size)
     for k, name in enumerate(of, start=1):
         own = slice(k * d, (k + 1) * d)
@@ -74,15 +73,14 @@ def test_what_a_router_says_itself_is_not_told_to_it(seed: int) -> None:
     of = _drawn(seed)
     one, other = Kin(3, REWARDS), Kin(3, REWARDS)
     for name, sums in of.items():
-        one.hear(name, sums)
-        other.hear(
-            name, sums if name != "r1" else {m: Sums(9 * s.A, -s.b) for m, s in sums.items()}
-        )
+        one.hear(name, {}, sums)
+        other.hear(name, {}, sums)
+    changed = {m: Sums(9 * s.A, -s.b) for m, s in of["r1"].items()}
+    other.hear("r1", of["r1"], changed)
     for model in of["r1"]:
-        first, second = one.told("r1", model), other.told("r1", model)
-        assert first is not None and second is not None
-        np.testing.assert_array_equal(first.A, second.A)
-        np.testing.assert_array_equal(first.b, second.b)
+        first, second = one.told("r1", of["r1"])[model], other.told("r1", changed)[model]
+        np.testing.assert_allclose(first.A, second.A, atol=1e-8)
+        np.testing.assert_allclose(first.b, second.b, atol=1e-8)
 
 
 def _estimated(of: Members, *, noise: float = 0.09, rounds: int = 40) -> Kin:
@@ -104,9 +102,7 @@ def test_alike_members_are_pooled_and_unlike_ones_are_not() -> None:
     alike, unlike = (_estimated(_drawn(1, members=20, unlike=tau)) for tau in (0.0, 0.5))
     counts = []
     for kin in (alike, unlike):
-        told = kin.told("r0", "m0")
-        assert told is not None
-        counts.append(told.count)
+        counts.append(kin.told("r0", {})["m0"].count)
     assert counts[0] > 30.0
     assert counts[1] < 3.0
 
@@ -127,8 +123,7 @@ def test_a_member_with_broken_labels_counts_for_little(how: str) -> None:
     without = _estimated({name: sums for name, sums in of.items() if name != "r3"})
     assert whole.aside == {"r3"}
     for model in of["r3"]:
-        first, second = whole.told("r0", model), without.told("r0", model)
-        assert first is not None and second is not None
+        first, second = (kin.told("r0", of["r0"])[model] for kin in (whole, without))
         moved = np.linalg.solve(first.A, first.b) - np.linalg.solve(second.A, second.b)
         assert abs(moved[-1]) < 0.03
     # It comes back when it fits again.
@@ -145,7 +140,7 @@ def test_own_sums_are_those_of_its_own_observations(seed: int, d: int, guess: Gu
     for one in ones:
         one.know_only(prior.ridge, prior.bias_ridge, prior.mean)
     own = [Sums.none(d) for _ in ones]
-    taken: list[Taken | None] = [None] * len(ones)
+    taken: list[Share | None] = [None] * len(ones)
     t = 0
     for turn in range(3):
         for k, one in enumerate(ones):
@@ -164,10 +159,11 @@ def test_own_sums_are_those_of_its_own_observations(seed: int, d: int, guess: Gu
             added = []
             for k, one in enumerate(ones):
                 half = rng.normal(size=(d, d))
-                told, before = Sums(half @ half.T, rng.normal(size=d)), taken[k]
-                net = told if before is None else told.less(before.left(one), left=1.0)
-                added.append(net.packed())
-                taken[k] = Taken(told, one.forgotten, one.moved)
+                data, before = bytes_of(Sums(half @ half.T, rng.normal(size=d))), taken[k]
+                told = sums_of(data, d)
+                net = told if before is None else told.less(before.left(one))
+                added.append(net.triangle())
+                taken[k] = Share.taken(data, one)
             conclude_with(prior, ones, added)
 
 
@@ -179,7 +175,7 @@ def test_what_is_taken_over_counts_as_evidence(seed: int) -> None:
     half = rng.normal(size=(3, 3))
     told = Sums(half @ half.T + np.eye(3), rng.normal(size=3))
     added.know_only(prior.ridge, prior.bias_ridge, prior.mean)
-    conclude_with(prior, [added], [told.packed()])
+    conclude_with(prior, [added], [told.triangle()])
     plain.know_only(other.ridge, other.bias_ridge, other.mean)
     plain.start(told.A + np.diag(other.ridges), told.b + other.ridges * other.mean)
     np.testing.assert_allclose(

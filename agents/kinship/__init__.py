@@ -1,0 +1,1 @@
+"""Conversations of families with their members."""

@@ -1,0 +1,193 @@
+"""Encode and decode the records between families and their members."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+
+from agents.group import Note
+from router_state.families.family_kin import Kin
+from router_state.families.family_owner import Brought, FamilyOwner
+from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_sums import bytes_of
+from router_state.instants import utc
+from schemas.families import (
+    MOST_LISTED,
+    FamilyEstimated,
+    MemberListed,
+    ModelListed,
+    ModelSums,
+    SideListed,
+)
+from schemas.kin import KinNoted
+
+LEAST_SAID = 1e-6
+"""Least requests of a model that a family knows anything of."""
+
+
+def report_notes(report: Report, *, now: float) -> Iterator[Note]:
+    """Yield a report to a family: a record for each model, each of at most 3 kB at 26
+    dimensions."""
+    names: list[str | None] = [*report.models]
+    first = True
+    for name in names or [None]:
+        note = KinNoted(
+            kind="report",
+            router_id=report.family,
+            family=report.family,
+            member_id=report.member,
+            born=report.born,
+            n=report.n,
+            dimensions=report.d,
+            projection=report.projection,
+            gives=report.gives,
+            takes=report.takes,
+            left=report.left,
+            seen=report.seen,
+            noise=report.noise,
+            names=report.names if first else None,
+            models=None if name is None else {name: _text(report.models[name])},
+            observed_at=utc(now),
+        )
+        first = False
+        yield report.family, note
+
+
+def report_of(note: KinNoted) -> Report:
+    """Invert `report_notes`, for one record."""
+    return Report(
+        note.family,
+        note.member_id,
+        note.born,
+        note.n,
+        note.dimensions or 0,
+        note.projection,
+        note.gives,
+        note.takes,
+        note.left,
+        note.seen,
+        note.noise,
+        note.names,
+        _models(note),
+    )
+
+
+def told_note(member: str, told: Told, *, now: float) -> Note:
+    """Return what a family tells a member."""
+    note = KinNoted(
+        kind="prior",
+        router_id=member,
+        family=told.family,
+        member_id=member,
+        born=told.born,
+        n=told.n,
+        models={name: _text(one) for name, one in told.models.items()} or None,
+        more=told.more,
+        members=told.members,
+        aside=told.aside,
+        slope=told.slope,
+        refused=told.refused or None,
+        observed_at=utc(now),
+    )
+    return member, note
+
+
+def told_of(note: KinNoted, *, offset: int) -> Told:
+    """Invert `told_note`; `offset` is the note's offset on its topic."""
+    return Told(
+        note.family,
+        note.born,
+        note.n,
+        _models(note),
+        note.more,
+        note.members,
+        note.aside,
+        note.slope,
+        note.refused or "",
+        offset,
+    )
+
+
+def _text(model: Model) -> ModelSums:
+    rewards, bills = (b64encode(data).decode() for data in model.sides)
+    return ModelSums(rewards=rewards, bills=bills)
+
+
+def _model(sums: ModelSums) -> Model:
+    return Model(b64decode(sums.rewards), b64decode(sums.bills))
+
+
+def _models(note: KinNoted) -> dict[str, Model]:
+    return {name: _model(sums) for name, sums in (note.models or {}).items()}
+
+
+def family_note(owner: FamilyOwner, *, now: float) -> Note:
+    """Return what is published of a family; of one that is gone a tombstone."""
+    return owner.name, None if owner.is_done else estimated(owner, now=now)
+
+
+def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
+    """Return what a family knows, and who is in it."""
+    rewards, bills = owner.sides
+    told: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    for _, name, model in owner.each():
+        for count, data in zip(told, model.sides, strict=True):
+            if data:
+                count[name] = count.get(name, 0) + 1
+    names = sorted({*told[0], *told[1], *owner.brought})
+    members = sorted(owner.members.items(), key=lambda one: (-one[1].seen[0], one[0]))
+    return FamilyEstimated(
+        family=owner.name,
+        dimensions=owner.d,
+        projection=owner.projection,
+        members=len(owner.members),
+        listed=tuple(
+            MemberListed(
+                router_id=name,
+                gives=one.gives,
+                takes=one.takes,
+                rewards=one.seen[0],
+                weight=round(rewards.weights.get(name, 1.0), 4),
+                level=round(rewards.levels.get(name, 0.0), 4),
+                aside=name in rewards.aside or name in bills.aside,
+            )
+            for name, one in members[:MOST_LISTED]
+        ),
+        models=tuple(
+            ModelListed(
+                model=name,
+                rewards=_side(rewards, name, told[0].get(name, 0)),
+                bills=_side(bills, name, told[1].get(name, 0)),
+            )
+            for name in names
+        ),
+        noise=(rewards.noise, bills.noise),
+        observed_at=utc(now),
+    )
+
+
+def _side(kin: Kin, name: str, members: int) -> SideListed | None:
+    knows, scatter = kin.knows(name), kin.scatter_of(name)
+    if knows.count <= LEAST_SAID:
+        return None
+    newcomer = kin.told("", {}, [name])[name]
+    return SideListed(
+        members=members,
+        apart=(kin.noise / scatter.bias) ** 0.5,
+        requests=newcomer.count,
+        expected=float(knows.b[-1]) / knows.count,
+        knows=b64encode(bytes_of(knows)).decode(),
+        scatter=(scatter.ridge, scatter.bias),
+    )
+
+
+def brought_of(said: FamilyEstimated) -> Brought:
+    """Return what another family knows, as this one takes it in."""
+    models, scatter = {}, {}
+    for one in said.models:
+        sides = one.rewards, one.bills
+        sums = [b"" if side is None else b64decode(side.knows) for side in sides]
+        models[one.model] = Model(*sums)
+        ridges = [(1.0, 1.0) if side is None else side.scatter for side in sides]
+        scatter[one.model] = ridges[0], ridges[1]
+    return Brought(said.dimensions, said.projection, said.noise, models, scatter)

@@ -1,0 +1,1 @@
+"""Families for people: what they know, brought from one cluster to another."""

@@ -1,0 +1,71 @@
+"""Read what families publish, and bring it to another family."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from doors.console.failures import Failure
+from ground.messages import Placed
+from schemas import MalformedEvent, decode
+from schemas.families import FamilyEstimated
+from schemas.kin import KinNoted
+
+if TYPE_CHECKING:
+    from doors.console.bus import Bus
+
+TOPICS = "families", "kin"
+"""Topics of families, by their short names."""
+
+
+async def read_families(bus: Bus) -> dict[str, FamilyEstimated]:
+    """Return what each family knows, by its name."""
+    newest = await bus.newest("families")
+    found = {(key or b"").decode(): value for key, value in newest.items() if value is not None}
+    return {name: decode(FamilyEstimated, found[name]) for name in sorted(found)}
+
+
+async def read_family(bus: Bus, name: str) -> FamilyEstimated:
+    """Return what a family knows.
+
+    Raises:
+        Failure: there is no such family.
+    """
+    families = await read_families(bus)
+    if name not in families:
+        known = f"there are {', '.join(families)}" if families else "there is none yet"
+        raise Failure(
+            f"no family {name} has published anything: {known}; a family begins with the first "
+            "router that declares it, and publishes once its members have 20 rewards or bills"
+        )
+    return families[name]
+
+
+def family_of(data: bytes, where: str) -> FamilyEstimated:
+    """Return what a file of `pbstream families export` holds.
+
+    Raises:
+        Failure: it holds something else.
+    """
+    try:
+        return decode(FamilyEstimated, data)
+    except MalformedEvent as error:
+        raise Failure(
+            f"{where} is not what `pbstream families export` writes: {error.message}"
+        ) from None
+
+
+async def bring(bus: Bus, known: FamilyEstimated, name: str) -> Placed:
+    """Bring what a family knows to the family of this name."""
+    note = KinNoted(
+        kind="brought",
+        router_id=name,
+        family=name,
+        member_id=name,
+        born=0,
+        n=0,
+        # Who the members are stays with them.
+        brought=known.model_copy(update={"listed": ()}),
+        observed_at=datetime.now(UTC),
+    )
+    return await bus.send("kin", note)

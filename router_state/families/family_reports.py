@@ -1,0 +1,78 @@
+"""Reports of members to their family, and priors of the family for its members."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from router_state.events import OfCapability
+
+
+class Model(Struct, frozen=True, array_like=True):
+    """Sums of one model, see `family_sums.bytes_of`; empty: none.
+
+    Attributes:
+        rewards, bills: of its rewards, and of the logarithms of its bills ÷ list price.
+    """
+
+    rewards: bytes = b""
+    bills: bytes = b""
+
+    @property
+    def sides(self) -> tuple[bytes, bytes]:
+        """Return both."""
+        return self.rewards, self.bills
+
+
+class Report(Struct, frozen=True):
+    """A member's report: what it says of some of its models.
+
+    Attributes:
+        family, member: whom it is for, and whose it is.
+        born: number of the membership; n: number of the last prior that the member has taken over.
+        d, projection: dimensions of contexts, and what makes them (SHA-256).
+        gives, takes: whether the family learns from the member, and the member from the family.
+        left: whether the member has left the family.
+        seen: rewards and bills that the member has learned so far.
+        noise: σ² of rewards and of logarithms of bills.
+        names: all models of the member; None: as in its last report.
+        models: what it says of some of them; none where it only joins.
+    """
+
+    family: str
+    member: str
+    born: int
+    n: int
+    d: int
+    projection: str
+    gives: bool = True
+    takes: bool = True
+    left: bool = False
+    seen: tuple[int, int] = (0, 0)
+    noise: tuple[float, float] = (0.0, 0.0)
+    names: tuple[str, ...] | None = None
+    models: dict[str, Model] = field(default_factory=dict)
+
+
+class Told(OfCapability, frozen=True):
+    """A prior for a member: statements of the other members about some of its models.
+
+    Attributes:
+        family, born, n: as in `Report`; a later prior has a higher `n`.
+        models: precision and precision × mean in units of σ², by model; of others nothing changes.
+        more: whether another record follows, with other models.
+        members: members that have told anything, without this one.
+        aside: whether the family leaves this member out; slope: of its coefficients on the others'.
+        refused: why the family does not take the member; "": it does.
+        offset: of the prior on its topic.
+    """
+
+    family: str
+    born: int
+    n: int
+    models: dict[str, Model] = field(default_factory=dict)
+    more: bool = False
+    members: int = 0
+    aside: bool = False
+    slope: float = 1.0
+    refused: str = ""
+    offset: int = -1

@@ -1,0 +1,176 @@
+"""Topic `families`: a family of routers as its owner knows it, for people and programs: its
+members, how alike they are, and what a newcomer starts with. A null value: the family is gone.
+
+Key: family, raw UTF-8, never absent. Version 1. Compatible: new optional fields.
+"""
+
+from typing import Annotated, Final
+
+from pydantic import Field, model_validator
+
+from schemas.event import Content, Value, documented, optional
+from schemas.fields import LARGEST_INT, Count, ModelName, NonNegative, RouterId, UtcTime, refuse
+from schemas.reasons import Reason
+from schemas.requests import MAX_DIMENSIONS
+
+TOPIC: Final = "families"
+KEY: Final = "family"
+"""The topic behind its prefix, and the field that its records are keyed by."""
+MOST_LISTED: Final = 500
+"""Most members that a record lists; it counts all of them."""
+MAX_MODELS: Final = 1000
+"""Most models of one record."""
+
+Packed = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=8_000_000)]
+"""Sums as base64: the diagonal of A and b as 32-bit floats, then the correlations of A beside the
+diagonal, row by row, as 16-bit integers of 1/32,767; little-endian.
+"""
+Number = Annotated[int, Field(ge=-1, le=LARGEST_INT)]
+
+
+class Membership(Content):
+    """Say of which family a router is, and whether it tells and learns."""
+
+    name: RouterId
+    gives: bool = True
+    takes: bool = True
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "Membership":
+        if not (self.gives or self.takes):
+            raise refuse(Reason.INVALID_FIELD, "neither gives nor takes")
+        return self
+
+
+class ModelSums(Content):
+    """Sums of one model: of its rewards, and of the logarithms of its bills ÷ list price."""
+
+    rewards: Packed = ""
+    bills: Packed = ""
+
+
+class FamilyModel(Content):
+    """Say what a router knows of one of its models by its family."""
+
+    model: ModelName
+    requests: Annotated[
+        NonNegative, Field(description="Requests that this knowledge counts for still")
+    ]
+
+
+class FamilyStanding(Content):
+    """Say how a router stands in its family."""
+
+    name: RouterId
+    gives: bool
+    takes: bool
+    members: Annotated[Count, Field(description="Other members that have told anything")]
+    taken: Annotated[Count, Field(description="Number of the last prior that it has taken over")]
+    aside: Annotated[
+        bool, Field(description="The family leaves it out, as its labels mean something else")
+    ]
+    models: tuple[FamilyModel, ...] = ()
+    refused: str | None = optional("Why the family does not take it")
+
+
+class MemberListed(Content):
+    """Say how a member stands, as its family sees it."""
+
+    router_id: RouterId
+    gives: bool
+    takes: bool
+    rewards: Annotated[Count, Field(description="Rewards that it has told of")]
+    weight: NonNegative
+    level: Annotated[float, Field(description="By how much its rewards lie above the others'")]
+    aside: bool
+
+
+class SideListed(Content):
+    """Say what a family knows of one model's rewards, or of its bills."""
+
+    members: Annotated[Count, Field(description="Members that have told of it")]
+    apart: Annotated[
+        NonNegative,
+        Field(description="Deviation between members: of rewards, or of the logarithm of bills"),
+    ]
+    requests: Annotated[NonNegative, Field(description="Requests that a newcomer's prior is of")]
+    expected: Annotated[
+        float | None,
+        Field(description="What a newcomer expects at the members' mean context; null: nothing"),
+    ]
+    knows: Annotated[Packed, Field(description="What all say of it: precision, and × mean")]
+    scatter: Annotated[
+        tuple[NonNegative, NonNegative],
+        Field(description="σ² ÷ variance between members, of features and of the bias"),
+    ]
+
+
+class ModelListed(Content):
+    """Say what a family knows of one model."""
+
+    model: ModelName
+    rewards: SideListed | None = optional()
+    bills: SideListed | None = optional()
+
+
+class FamilyEstimated(Value):
+    """Say what a family knows, and who is in it."""
+
+    model_config = documented(
+        TOPIC,
+        key=KEY,
+        valid=[
+            {
+                "family": "support",
+                "dimensions": 26,
+                "projection": "",
+                "members": 12,
+                "listed": [
+                    {
+                        "router_id": "acme.chat",
+                        "gives": True,
+                        "takes": True,
+                        "rewards": 412,
+                        "weight": 1.0,
+                        "level": 0.02,
+                        "aside": False,
+                    }
+                ],
+                "models": [
+                    {
+                        "model": "mistral-large",
+                        "rewards": {
+                            "members": 11,
+                            "apart": 0.04,
+                            "requests": 61.5,
+                            "expected": 0.78,
+                            "knows": "",
+                            "scatter": [310.0, 55.0],
+                        },
+                    }
+                ],
+                "noise": [0.08, 0.3],
+                "observed_at": "2026-11-21T09:31:00Z",
+            }
+        ],
+        invalid={Reason.MISSING_FIELD: {"family": "support"}},
+    )
+
+    key_name = KEY
+
+    family: RouterId
+    dimensions: Annotated[int, Field(ge=2, le=MAX_DIMENSIONS)]
+    projection: str
+    members: Count
+    listed: Annotated[tuple[MemberListed, ...], Field(max_length=MOST_LISTED)]
+    models: Annotated[tuple[ModelListed, ...], Field(max_length=MAX_MODELS)]
+    noise: Annotated[
+        tuple[NonNegative, NonNegative],
+        Field(description="Variance of a reward, and of a bill's logarithm, around expectations"),
+    ]
+    observed_at: UtcTime
+
+    @property
+    def key(self) -> str:
+        """The key of its record."""
+        return self.family
