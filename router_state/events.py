@@ -36,10 +36,11 @@ class Needs(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Follows(Struct, frozen=True, gc=False):
-    """What a request says of the one that it follows.
+    """The request that another one follows, and how good its answer was found to be.
 
-    `verdicts` are of that one's last answer, by verifier. `signals` are by name: `tests_passed` and
-        `severity` in [0, 1], `repeats` ≥ 0.
+    Attributes:
+        verdicts: of its last answer, by verifier.
+        signals: by name: `tests_passed` and `severity` in [0, 1], `repeats` ≥ 0.
     """
 
     request_id: str

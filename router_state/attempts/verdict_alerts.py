@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from router_state.attempts.verdict_pairs import FALSE, Pairs
+from router_state.attempts.verdict_pairs import Pairs
 from router_state.changes import Journal
+from router_state.learning.change_blocks import FALSE
 
 
 def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:

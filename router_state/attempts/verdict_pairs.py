@@ -12,23 +12,18 @@ import math
 
 from msgspec import Struct, field
 
+from router_state.learning.change_blocks import BLOCK, BLOCKS
 from router_state.learning.intervals import Interval, of_mean
 
-FALSE = 0.01
-"""Probability that a router ever raises a false alert of each kind."""
 LEAST_SEPARATION = 0.2
 """Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
 and stops 60 % of the wrong ones, where half of the answers are right."""
 LEAST_CHANGE = 0.1
 """Least change of what a pair says that is worth an alert: half of the change of the separation."""
-MEMORY = 500.0
+ANSWERS_REMEMBERED = 500.0
 """Most answers behind the share of verdicts that come."""
-BELIEVED = 10.0
+VERDICTS_BELIEVED = 10.0
 """Verdicts that come without fail which are assumed beside those that were seen."""
-BLOCK = 16
-"""Pairs of a block."""
-BLOCKS = 8
-"""Blocks that are kept: a change shows within 128 pairs or not at all."""
 
 
 class Sums(Struct, array_like=True, gc=False):
@@ -59,7 +54,7 @@ class Sums(Struct, array_like=True, gc=False):
 
 
 class Change(Struct, frozen=True):
-    """What pairs said before, and what they say now: means of what verdicts tell."""
+    """A change of what verdicts tell: the mean over the pairs before it, and over those since."""
 
     before: Interval
     now: Interval
@@ -107,13 +102,13 @@ class Pairs(Struct, array_like=True, gc=False):
     def wait(self) -> None:
         """Count an answer that is to be verified; older ones fade."""
         self.awaited += 1.0
-        if self.awaited > MEMORY:
+        if self.awaited > ANSWERS_REMEMBERED:
             self.awaited, self.came = 0.5 * self.awaited, 0.5 * self.came
 
     @property
     def comes(self) -> float:
         """Return the share of the verdicts that plans wait for which come."""
-        return min((self.came + BELIEVED) / (self.awaited + BELIEVED), 1.0)
+        return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     @property
     def count(self) -> int:

@@ -23,7 +23,7 @@ that begins unluckily is hardly ever called, and never known (attempts, in the l
 COMES_STEPS = 50
 """Steps in which the share of verdicts that come is of consequence."""
 SIGNALS = ("tests_passed", "repeats", "severity")
-"""What a request that follows another one may say of its answer, besides verdicts."""
+"""Names of the signals of an answer, beside verdicts, that a request which follows it may have."""
 SIGNAL_BINS = 4
 """Bins of a signal, from bad to good."""
 

@@ -45,7 +45,7 @@ class _Kept(Struct, array_like=True):
 
 
 NO_VERIFIERS = Declared({}, 1)
-"""What a router has that declares none: its requests may follow each other all the same."""
+"""The verifiers of a router that declares none; its requests may follow each other all the same."""
 
 
 PASSED = 0.5

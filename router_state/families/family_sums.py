@@ -17,7 +17,7 @@ from router_state.kernel import Evidence, Regression, SharedPrior, exp_of
 LEAST_TOLD = 20.0
 """Least requests that a sum is of before it leaves its router: no single prompt can be read off
 it."""
-STEPS = 32_767
+CORRELATION_STEPS = 32_767
 """Steps of a correlation between 0 and 1."""
 
 
@@ -59,13 +59,13 @@ def bytes_of(sums: Sums) -> bytes:
     """Return sums as bytes, rounded. The diagonal grows by what rounding may take from an
     eigenvalue, so that A stays positive semidefinite."""
     d = len(sums.b)
-    diagonal = np.maximum(np.diag(sums.A), 0.0) * (1.0 + d / (2.0 * STEPS))
+    diagonal = np.maximum(np.diag(sums.A), 0.0) * (1.0 + d / (2.0 * CORRELATION_STEPS))
     diagonal = diagonal.astype("<f4")
     root = np.sqrt(diagonal.astype(float))
     beside = sums.A[np.tril_indices(d, -1)]
     scale = np.outer(root, root)[np.tril_indices(d, -1)]
     share = np.divide(beside, scale, out=np.zeros_like(beside), where=scale > 0.0)
-    rounded = np.rint(np.clip(share, -1.0, 1.0) * STEPS).astype("<i2")
+    rounded = np.rint(np.clip(share, -1.0, 1.0) * CORRELATION_STEPS).astype("<i2")
     found: bytes = diagonal.tobytes() + sums.b.astype("<f4").tobytes() + rounded.tobytes()
     return found
 
@@ -83,7 +83,7 @@ def sums_of(data: bytes, d: int) -> Sums:
     if not (np.isfinite(diagonal).all() and np.isfinite(b).all() and (diagonal >= 0.0).all()):
         raise UnusablePrior("the sums of a family must be finite, and their diagonal not negative")
     root, A = np.sqrt(diagonal), np.zeros((d, d))
-    A[np.tril_indices(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / STEPS
+    A[np.tril_indices(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / CORRELATION_STEPS
     A = (A + A.T) * np.outer(root, root)
     A[np.diag_indices(d)] = diagonal
     return Sums(A, b)

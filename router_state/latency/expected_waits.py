@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-PARTS = 1e6
+PROBABILITY_PARTS = 1e6
 """Parts per unit to which a published probability is rounded."""
 
 
@@ -24,5 +24,9 @@ class Waits(NamedTuple):
         """Return the fields of candidates on `pb.routes`, by arm."""
         found = {"expected_latency_ms": [round(one * 1e3, 1) for one in self.seconds]}
         # This takes a fifth of the time of `round`, which writes the number and reads it again.
-        slow = [int(one * PARTS + 0.5) / PARTS for one in self.units] if self.slow else None
+        slow = (
+            [int(one * PROBABILITY_PARTS + 0.5) / PROBABILITY_PARTS for one in self.units]
+            if self.slow
+            else None
+        )
         return found if slow is None else found | {"slow": slow}

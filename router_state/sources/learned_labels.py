@@ -17,7 +17,7 @@ PIECE = "\x1flabels:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
 Of = tuple[str, str]
 """A judge and a model."""
-LEAST_LEFT = 1e-3
+LEAST_LABELS_LEFT = 1e-3
 """Labels that are left below which nothing is said of their mean: rounding may leave so much."""
 
 
@@ -76,7 +76,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         # The last feature is 1 for every context: the last entries are Σ w and Σ w·y.
         d = self.d
         count = float(self.sums[-d - 1])
-        return (count, float(self.sums[-1]) / count) if count > LEAST_LEFT else (0.0, 0.0)
+        return (count, float(self.sums[-1]) / count) if count > LEAST_LABELS_LEFT else (0.0, 0.0)
 
     def shift(self, offset: float) -> None:
         """Note that all labels count as this much higher."""

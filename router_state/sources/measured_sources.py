@@ -13,6 +13,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
+from router_state.learning.change_blocks import FALSE
 from router_state.packing.framing import Json, converted, decoded
 from router_state.record import PLAIN, Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
@@ -21,7 +22,7 @@ from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_l
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
-from router_state.sources.parting import FALSE, Cell
+from router_state.sources.parting import Cell
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 

@@ -28,7 +28,7 @@ COMMON = 0.05
 """Deviation of the offset that all models share: scales of two sources differ by so much."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
-SPREAD, SPREAD_PAIRS = 0.15, 4.0
+PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
@@ -90,7 +90,7 @@ def _seen(pairs: Mapping[str, ModelPairs], within: Within) -> dict[str, _Seen]:
     slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
     slope = min(max(slope, 0.0), 1.0)
     left = max(within.rr - 2.0 * slope * within.yr + slope * slope * within.yy, 0.0)
-    variance = (SPREAD_PAIRS * SPREAD**2 + n * left) / (SPREAD_PAIRS + n)
+    variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + n * left) / (SPREAD_PAIRS + n)
     found: dict[str, _Seen] = {}
     for model, one in pairs.items():
         if one.n < 1:

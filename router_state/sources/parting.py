@@ -12,17 +12,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from router_state.learning.change_blocks import BLOCK, BLOCKS
 from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 
-FALSE = 0.01
-"""Probability that a router ever raises a false alert of a judge that does not part."""
 LEAST_SIZE = 0.05
 """Least offset, or change of one, that is worth an alert: smaller ones hardly change a choice."""
-BLOCK = 16
-"""Pairs of a block."""
-BLOCKS = 8
-"""Blocks that are kept: a change shows within 128 pairs or not at all."""
 
 
 class Block(Struct, array_like=True, gc=False):

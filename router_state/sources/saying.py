@@ -1,9 +1,10 @@
 """Decide from pairs whether a judge says anything of an answer.
 
 Within models a judge's labels and gold correlate by ρ. Before any pair ρ is 0 with the probability
-`NOTHING`, and else anywhere between 0 and 1. Fisher's z of the correlation that was seen is normal
-around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge whose ρ is below `LEAST` with the
-probability `SURE` says nothing: differences between its labels are noise, or inverted.
+`SAYS_NOTHING`, and else anywhere between 0 and 1. Fisher's z of the correlation that was seen is
+normal around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge whose ρ is below
+`LEAST_CORRELATION` with the probability `SURELY_NOTHING` says nothing: differences between its
+labels are noise, or inverted.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import math
 from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import LEAST_SPREAD, Within
 
-NOTHING = 0.2
+SAYS_NOTHING = 0.2
 """Probability that a judge's labels say nothing, before any pair."""
-LEAST = 0.2
+LEAST_CORRELATION = 0.2
 """Correlation within models below which a judge says nothing."""
-SURE = 0.9
+SURELY_NOTHING = 0.9
 """Probability from which a judge is taken to say nothing. A judge that is set aside wrongly costs
 more than one that is kept wrongly (lab/docs/sources.md)."""
 LIKELY = 0.5
 """Probability below which a judge that was set aside counts again."""
-STEPS = 20
+CORRELATIONS = 20
 """Correlations between 0 and 1 over which is summed."""
 CLOSE = 0.999999
 """Largest correlation of which a z is taken."""
@@ -34,21 +35,21 @@ def says_nothing(within: Within, *, already: bool = False) -> bool:
     Args:
         already: whether that was said before: it is taken back once it is not even likely.
     """
-    return probability(within) >= (LIKELY if already else SURE)
+    return probability(within) >= (LIKELY if already else SURELY_NOTHING)
 
 
 def probability(within: Within) -> float:
     """Return the probability that a judge says nothing of an answer."""
     if within.n <= 3 or within.rr < LEAST_SPREAD:
-        return NOTHING + (1.0 - NOTHING) * LEAST
+        return SAYS_NOTHING + (1.0 - SAYS_NOTHING) * LEAST_CORRELATION
     seen = 0.0
     if within.yy >= LEAST_SPREAD:
         seen = within.yr / math.sqrt(within.yy * within.rr)
-    nothing, something = NOTHING * _likelihood(within.n, seen, 0.0), 0.0
-    for step in range(STEPS):
-        rho = (step + 0.5) / STEPS
-        share = (1.0 - NOTHING) / STEPS * _likelihood(within.n, seen, rho)
-        if rho < LEAST:
+    nothing, something = SAYS_NOTHING * _likelihood(within.n, seen, 0.0), 0.0
+    for step in range(CORRELATIONS):
+        rho = (step + 0.5) / CORRELATIONS
+        share = (1.0 - SAYS_NOTHING) / CORRELATIONS * _likelihood(within.n, seen, rho)
+        if rho < LEAST_CORRELATION:
             nothing += share
         else:
             something += share

@@ -27,7 +27,7 @@ from watching.dashboard.compared import MOST, Compared
 from watching.dashboard.decisions import Decisions, Wanted
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
-from watching.dashboard.inbox import Inbox, Labels
+from watching.dashboard.label_inbox import Inbox, Labels
 from watching.dashboard.pools_view import Pools
 from watching.dashboard.stream import MOST_STREAMS, Single, Table, View, updates
 from watching.dashboard.studies import Studies

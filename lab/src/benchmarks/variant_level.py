@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from benchmarks.family_sums import Sums, Taken, own_sums
 
+from router_state.families.family_sums import Share, Sums, own_sums
 from router_state.kernel import Regression, SharedPrior, conclude_with
 
 GROWTH = 0.16
@@ -34,7 +34,7 @@ class Level:
 
     def __init__(self, groups: Sequence[Sequence[str]], within: float) -> None:
         self.groups, self.within = groups, within
-        self.taken: dict[str, Taken] = {}
+        self.taken: dict[str, Share] = {}
         self.due_at = 1.0
 
     def exchange(
@@ -57,11 +57,9 @@ class Level:
                 others = [sums[other] for other in there if other != name]
                 found = self._told(prior, others)
                 before = self.taken.get(name)
-                added[name] = (
-                    found if before is None else found.less(before.left(ones[name]), left=1.0)
-                )
-                self.taken[name] = Taken(found, ones[name].forgotten, ones[name].moved)
-        packed = [added[name].packed() if name in added else None for name in ones]
+                added[name] = found if before is None else found.less(before.left(ones[name]))
+                self.taken[name] = Share.given(found, ones[name])
+        packed = [added[name].triangle() if name in added else None for name in ones]
         conclude_with(prior, list(ones.values()), packed)
         return True
 

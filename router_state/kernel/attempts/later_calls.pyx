@@ -9,12 +9,11 @@ correlation ρ with each other and with those of model b, the best linear estima
 
 from libc.math cimport sqrt
 
-from router_state.kernel.attempts.planned_calls cimport Planning
+from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
-cdef Real LOWEST = -float("inf")
 
 
 cdef class Failures:

@@ -3,6 +3,9 @@ from router_state.kernel.choosing.candidates cimport Candidates
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 
+cdef Real LOWEST
+
+
 cdef class Planning:
     cdef Candidates seen
     cdef Looks sure

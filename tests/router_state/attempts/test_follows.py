@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.feedback.core_events import asked
 from benchmarks.played import Played
 from router_state.attempts.following import MOST_REQUESTS, ChainTooLong
 from router_state.attempts.verdicts import Attempts
@@ -20,6 +22,7 @@ from router_state.kernel import Failures
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.state import invariants
+from schemas.quick import Request, read
 from tests.router_state.core_reference import context, freeze, having, thaw
 
 X = context(0.5, -0.2, 0.1)
@@ -323,3 +326,19 @@ def _escalated(one: Played, session: str, now: float) -> str:
     assert second.model != first.model
     one.settle(f"{session}-2", tokens=(1000, 100))
     return second.model
+
+
+def test_a_request_on_the_wire_says_what_it_follows_and_what_was_seen() -> None:
+    told = {
+        "router_id": "coder",
+        "request_id": "r1",
+        "prompt": "again",
+        "follows": "r0",
+        "verdicts": {"tests": 0},
+        "signals": {"repeats": 3, "severity": 0.5},
+    }
+    event = read(Request, key=None, value=json.dumps(told).encode())
+    follows = asked(event, X).follows
+    assert follows == Follows("r0", {"tests": 0.0}, {"repeats": 3, "severity": 0.5})
+    plain = read(Request, key=None, value=json.dumps(dict(list(told.items())[:3])).encode())
+    assert asked(plain, X).follows is None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.played import Played
+from router_state.attempts.planning import LOOKED
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.caps.bucket import Cap
 from router_state.config import ModelConfig, Price, RouterConfig
@@ -223,3 +224,22 @@ def test_a_model_of_which_little_is_known_is_not_called_second() -> None:
         if record.plan is not None:
             seconds |= {step.model for step in record.plan.steps[1:]}
     assert seconds == {"middle"}
+
+
+def test_looks_that_only_teach_stay_within_their_share_of_the_budget() -> None:
+    one = Played.start(
+        RouterConfig(
+            {name: ModelConfig(price, onboarding_pulls=0) for name, price in PRICES.items()},
+            1e-3,
+            2,
+            "live",
+            knobs_for("live", {"seed": 1}),
+            capabilities={"attempts": Declared({"judge": Verifier(2e-4)}, 1)},
+        )
+    )
+    plans = [
+        one.decide(f"r{number}", np.array([0.1, 1.0]), now=float(number)).plan
+        for number in range(1000)
+    ]
+    fees = sum(plan.steps[0].fee_usd for plan in plans if plan is not None)
+    assert 0.5 * LOOKED < fees / 1000 / 1e-3 < 1.5 * LOOKED

@@ -10,9 +10,10 @@ import pytest
 from agents.publishing.published_values import alert_raised
 from benchmarks.played import Played
 from drawing.alert_words import sentence
-from router_state.attempts.verdict_pairs import BLOCKS, Pairs
+from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.events import Verified
+from router_state.learning.change_blocks import BLOCKS
 from tests.router_state.attempts.test_follows import X, config
 from tests.router_state.core_reference import freeze, thaw
 

@@ -22,8 +22,9 @@ from router_state.config import RouterConfig
 from router_state.events import Asked, Judged, Redeclared
 from router_state.instants import utc
 from router_state.learning import intervals
+from router_state.learning.change_blocks import BLOCK
 from router_state.sources.measured_sources import MeasuredSources
-from router_state.sources.parting import BLOCK, Cell
+from router_state.sources.parting import Cell
 from router_state.state import invariants
 from schemas.event import MalformedEvent, decode, encode
 from schemas.lambdas import LambdaUpdated
