@@ -41,7 +41,7 @@ class Nowhere:
         return range(self._partitions)
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> Any:
-        """Close a batch as the client does, and say where it landed."""
+        """Close a record batch as the client does, and return its place on the log."""
         builder.close()
         self.records[topic] += builder.record_count()
         self.bytes[topic] += len(builder._build())

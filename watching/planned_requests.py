@@ -43,7 +43,7 @@ class Planned:
         return None if said is None or least is None else said[1] < least
 
     def rewarded(self, event: RewardObserved) -> int | None:
-        """Return the number of the call that a reward is of; None: of none of the plan."""
+        """Return the number of the call that a reward is about; None: the plan has no such call."""
         models = [step.model for step in self.steps]
         if event.attempt is not None:
             return event.attempt if event.attempt in self else None

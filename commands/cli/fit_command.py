@@ -120,8 +120,8 @@ def fit(
       pbstream fit rows.csv priors/chat --encoder sentence-transformers:my-model
       export PB_ENCODER_BACKEND=sentence-transformers PB_ENCODER_WEIGHTS=my-model
 
-    With --from-history a router's own decisions, bills and rewards are learned from, for one with
-    the same contexts:
+    With --from-history the priors are fitted to a router's own decisions, bills and rewards. They
+    serve a new router that has the same contexts:
 
     \b
       pbstream fit --from-history --router acme.chat priors/chat-2

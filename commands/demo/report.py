@@ -155,8 +155,8 @@ class Report:
 
     @property
     def why(self) -> str | None:
-        """Return the worth of its choices between its two most called models; None if it called
-        only one.
+        """Return what the router's choices between its two most called models were worth; None if
+        it called only one model.
         """
         most = Counter(outcome.decision.model for outcome in self.routed).most_common(2)
         if len(most) < 2:

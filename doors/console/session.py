@@ -154,10 +154,10 @@ def option(name: str, kind: click.ParamType, default: object, text: str) -> Call
 
 
 def port_option(name: str, usual: int) -> Callable[[F], F]:
-    """Return the `--port` of a command that listens; it gets `port`, None where none is given.
+    """Return the option `--port` of a command that listens, which is None where it is not given.
 
     Args:
-        name: the setting in its place, such as PB_WEB_PORT.
+        name: the setting that holds where the option is not given, such as PB_WEB_PORT.
     """
     return click.option(
         "--port",

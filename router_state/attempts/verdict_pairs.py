@@ -160,7 +160,7 @@ class Pairs(Struct, array_like=True, gc=False):
         self.passed, self.stopped, self.told = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:
-        """Return what verdicts cost a day, and the calls that followed them."""
+        """Return the dollars a day of verdicts and of the calls that followed them."""
         days = max(now - self.since, DAY / 24.0) / DAY
         return (self.fees_usd + self.further_usd) / days
 

@@ -86,16 +86,16 @@ def _share(choice: Choice, routed: float, beside: float) -> None:
 class Incumbents(Capability):
     """The incumbent of a router.
 
-    The budget of a request does not pay its calls: what they cost says nothing about the router's
-    choices. Budgets of a period, caps and the like are dollars, whoever spends them.
+    The budget of a request does not pay the incumbent's calls, whose cost says nothing about the
+    router's choices. Budgets of a period, caps and the like count all dollars, whoever spends them.
 
     Attributes:
-        declared: what the router says of it, with the share that is in force.
-        ramp: the shares of its ramp; guard: where on it the router is; by_session: whether it
-            draws sessions; sessions: the evidence of a step that does.
-        latest: when it last decided; not kept, for the time of alerts alone.
-        answered: requests that it has answered; billed: those of them with a bill.
-        spend_usd: Σ of their bills.
+        declared: the declaration of the incumbent, with the share that is in force.
+        ramp: the shares of the ramp; guard: the step of the ramp that the router is on; by_session:
+            whether the present step draws sessions; sessions: the evidence of such a step.
+        latest: time of the incumbent's last decision, for alerts alone; it is not stored.
+        answered: requests that the incumbent has answered; billed: those of them with a bill.
+        spend_usd: Σ of the bills of those requests.
     """
 
     __slots__ = (

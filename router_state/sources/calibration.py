@@ -61,10 +61,10 @@ class Calibration:
     # One label.
 
     def counted(self, of: Of, born: int | None) -> LearnedLabels | None:
-        """Return the sums that a label is counted in; None: it is in none.
+        """Return the sums in which a label is counted; None: they are gone, or there were none.
 
         Args:
-            born: that of the sums that the label was counted in.
+            born: `born` of the sums in which the label was counted.
         """
         one = self.labels.get(of)
         return None if one is None or one.born != born else one

@@ -47,6 +47,7 @@ NOT_RUN = {
     r"pbstream replay .*--into": "needs that worker; test_replay_into.py plays into it",
     r"export PB_PRIORS_PATH": "the fixture's worker has it",
     r"kafka-consumer-groups\.sh": "Kafka's own tool, and it makes a service forget",
+    r"kafka-configs\.sh": "Kafka's own tool",
     r"kubectl |helm ": "needs a cluster; tests/house/test_chart.py renders the chart",
     r"pbstream encoder distill": "needs the weights: tests/reference/test_shipped_weights.py",
     r"pbstream .*sentence-transformers:": "needs torch: tests/reference/test_own_model.py",
