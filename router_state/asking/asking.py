@@ -225,7 +225,8 @@ class Asking(Capability):
         if not self.declared.is_of_people(event.source):
             return
         model = state.models.setdefault(record.model, OfModel())
-        model.answered += wanted.drawn
+        # What was asked before the counts began anew, as when a model left, is not counted.
+        model.answered += wanted.drawn and model.answered < model.asked
         model.unasked += not wanted.drawn
         self._keep(record, structs.replace(wanted, answered=True))
 
