@@ -14,7 +14,7 @@ from router_state.families.family_sums import Sums, sums_of
 from router_state.learning.guess import COSTS, REWARDS, Guess
 from router_state.packing.framing import Whole, body_of, decoded, frame
 
-DIGITS = 6
+KEPT_DIGITS = 6
 """Digits of weights and levels behind the point: a family may have thousands of members."""
 
 
@@ -53,7 +53,7 @@ def _side(kin: Kin) -> _Side:
     scatter = {name: (one.ridge, one.bias) for name, one in kin.scatter.items()}
     common = kin.common.ridge, kin.common.bias
     weights, levels = (
-        {name: round(value, DIGITS) for name, value in by_member.items()}
+        {name: round(value, KEPT_DIGITS) for name, value in by_member.items()}
         for by_member in (kin.weights, kin.levels)
     )
     aside = sorted(kin.aside)

@@ -14,6 +14,7 @@ import pytest
 
 from agents.kinship import hear_kin
 from agents.table import keys
+from agents.table.family_records import Families
 from agents.table.kin_notes import report_notes
 from router_state.families.family_member import Family
 from router_state.families.family_reports import Model, Report
@@ -86,6 +87,10 @@ class KinWorld(World):
         held = self.member(router_id).held
         return {name: one.taken[0].count for name, one in held.items() if one.taken[0] is not None}
 
+    def families(self, name: str) -> Families:
+        """Return the families of a family's partition."""
+        return self.partition(name).families
+
     def said(self, topic: str) -> list[tuple[str, Any]]:
         """Return what was sent to a topic, by key."""
         found = [one for worker in self.workers for one in worker.said if one[0] == topic]
@@ -148,11 +153,11 @@ async def test_a_newcomer_does_not_wait_for_an_owner_that_is_away(
 
 async def test_a_dead_owner_comes_back_with_what_it_had_heard() -> None:
     found = await world()
-    owner = found.partition("support").families.owner("support")
+    owner = found.families("support").owner("support")
     before = {name: one.seen for name, one in owner.members.items()}
     levels = owner.sides[0].levels
     await found.kill(found.workers.index(found.owner("support")))
-    again = found.partition("support").families.owner("support")
+    again = found.families("support").owner("support")
     assert {name: one.seen for name, one in again.members.items()} == before
     assert again.sides[0].levels == pytest.approx(levels, abs=1e-5) and not again.is_due
     found.declare_member("newcomer")
@@ -194,11 +199,11 @@ async def test_who_dies_or_leaves_changes_nothing_for_who_stays() -> None:
     found = await world()
     found.write("routers", ROUTERS[2], None)
     await found.live(ROUTERS[:2], 3)
-    assert found.partition("support").families.owner("support").members.keys() == set(ROUTERS[:2])
+    assert found.families("support").owner("support").members.keys() == set(ROUTERS[:2])
     found.write("routers", ROUTERS[0], None)
     found.declare_member(ROUTERS[1], None)
     await found.live([ROUTERS[1]], 3)
-    assert "support" not in found.partition("support").families.names
+    assert "support" not in found.families("support").names
     assert found.said("pb.families")[-1] == ("support", None)
     assert not found.letters()
 
@@ -209,7 +214,7 @@ async def test_another_projection_is_refused_with_its_reason() -> None:
     await found.step()
     assert found.letters() == ["wrong_family"]
     assert "wide" not in found.partition("wide").routers
-    assert "wide" not in found.partition("support").families.owner("support").members
+    assert "wide" not in found.families("support").owner("support").members
 
 
 async def test_a_member_may_learn_and_not_tell_or_tell_and_not_learn() -> None:
@@ -218,7 +223,7 @@ async def test_a_member_may_learn_and_not_tell_or_tell_and_not_learn() -> None:
     found.declare_member(ROUTERS[3], {"name": "support", "takes": False})
     await found.live(ROUTERS[2:4], 25)
     assert found.taken(ROUTERS[2]) and not found.taken(ROUTERS[3])
-    seen = found.partition("support").families.owner("support").members
+    seen = found.families("support").owner("support").members
     assert not seen[ROUTERS[2]].models and seen[ROUTERS[3]].models
 
 
