@@ -58,7 +58,7 @@ LONGEST = [
 waited for alone."""
 TOGETHER = [
     ("cli", "refused", "cli_dlq", "snapshot", "cli_reports"),
-    ("pages", "cli_doctor", "cli_router_files", "prompts"),
+    ("pages", "cli_doctor", "cli_router_files", "prompts", "labels_command"),
 ]
 """Files of tests of one worker (the fixture `worker`), which one process runs one after the other:
 an idle worker and what the broker does for it take a thirtieth of a core until the process ends.
