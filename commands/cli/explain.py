@@ -25,6 +25,7 @@ from schemas import (
     DeadLetter,
     LambdaUpdated,
     RewardObserved,
+    RouteDecided,
 )
 
 
@@ -96,8 +97,23 @@ def explain(session: Session, request_id: str, router_id: str, as_json: bool) ->
     labels = [one for one in found.rewards if one.verifier is None]
     notes, mean = _notes(labels, session.settings.source_rank, then)
     _outcomes(out, found.costs, list(zip(labels, notes, strict=True)), letters)
-    if mean:
-        out.print(f"{mean}.")
+    for line in _of_labels(mean, labels, decision, state):
+        out.print(f"{line}.", soft_wrap=True)
+
+
+def _of_labels(
+    mean: str,
+    labels: list[RewardObserved],
+    decision: RouteDecided | None,
+    state: LambdaUpdated | None,
+) -> list[str]:
+    """Return the mean of several people's labels, and what the router now makes of judges'."""
+    from doors.console.labels_told import calibration_lines  # brings numpy along
+
+    told = [mean] if mean else []
+    if decision is not None and state is not None:
+        told += [f"Now: {line}" for line in calibration_lines(labels, decision.model, state)]
+    return told
 
 
 def _notes(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
-from schemas import RewardObserved
+from schemas import LambdaUpdated, RewardObserved
 from schemas.label_sources import Sources
 
 REPEATED = " (changed nothing: this or a higher revision came before)"
@@ -39,6 +39,30 @@ def labels_told(
             both = sources.is_gold(source) and sources.is_gold(counts.source)
             notes.append("" if both else f" (kept: that by {counts.source} counts)")
     return notes, _mean(labels, sources)
+
+
+def calibration_lines(
+    events: Sequence[RewardObserved], model: str, state: LambdaUpdated
+) -> list[str]:
+    """Return what the router now makes of the labels that judges gave to an answer of a model."""
+    said = {event.source for event in events if event.reward is not None}
+    found = []
+    for judge in state.sources or ():
+        if judge.source not in said:
+            continue
+        if judge.set_aside:
+            found.append(
+                f"{judge.source} says nothing of an answer, and its labels are not learned"
+            )
+            continue
+        for measured in judge.models or ():
+            if measured.model == model and measured.taken_off:
+                less = "less" if measured.taken_off > 0.0 else "more"
+                found.append(
+                    f"a label by {judge.source} of {model} is learned as "
+                    f"{abs(measured.taken_off):.2g} {less}, by its pairs with gold"
+                )
+    return found
 
 
 def _mean(labels: Labels, sources: DeclaredSources) -> str:
