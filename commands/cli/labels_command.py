@@ -185,7 +185,7 @@ def _name(by: str | None) -> str | None:
 
 
 @labels.command("export")
-@click.argument("tool", type=click.Choice(TOOLS))
+@click.argument("tool", type=click.Choice(TOOLS), metavar="TOOL")
 @click.argument("file", type=click.File("wb"), default="-")
 @router_option
 @pass_session
@@ -226,7 +226,7 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
 
 
 @labels.command("import")
-@click.argument("tool", type=click.Choice(TOOLS))
+@click.argument("tool", type=click.Choice(TOOLS), metavar="TOOL")
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--question", metavar="NAME", help="Which question is the reward, of several.")
 @click.option(

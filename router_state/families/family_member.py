@@ -399,7 +399,7 @@ class Family(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return tuple(PIECE + name for name in self.held)
+        return tuple(PIECE + name for name in sorted(self.held))
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""

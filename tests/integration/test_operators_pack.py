@@ -17,7 +17,14 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from commands.broker.wire import free_ports
-from tests.integration.service import cost, request, reward, router, running_service
+from tests.integration.service import (
+    RunningService,
+    cost,
+    request,
+    reward,
+    router,
+    running_service,
+)
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus"
@@ -101,6 +108,20 @@ def series(text: str, *names: str) -> set[tuple[str, tuple[tuple[str, str], ...]
     }
 
 
+async def ask_until_planned(service: RunningService) -> None:
+    """Send requests to a router with a verifier until a decision has a plan of two calls."""
+    verifiers = {"tests": {"usd": 0, "exact": True}}
+    await service.send("routers", router("planner", verifiers=verifiers))
+    for number in range(300):
+        name = f"planned-{number}"
+        await service.send("requests", request("planner", name, seed=number))
+        await service.until(lambda name=name: service.route(name), "a decision")  # type: ignore[misc]
+        if len((service.route(name) or {}).get("plan") or ()) > 1:
+            return
+        await service.send("rewards", reward("planner", name, number % 2))
+    raise AssertionError("no request has a plan")
+
+
 async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
     kafka: str, tmp_path: Path
 ) -> None:
@@ -111,8 +132,11 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
         at_first = await scrape(port)
         await service.send("pools", {"pool_id": "shop", "budget": {"usd": 10.0, "per": "day"}})
         budget = {"usd": 10.0, "per": "month"}
-        sources = {"gold": "human", "judges": ["judge"]}
-        await service.send("routers", router("home", budget=budget, pool="shop", sources=sources))
+        more: dict[str, Any] = {
+            "sources": {"gold": "human", "judges": ["judge"]},
+            "verifiers": {"tests": {"usd": 0, "exact": True}},
+        }
+        await service.send("routers", router("home", budget=budget, pool="shop", **more))
         await service.send("requests", request("home", "r-1"))
         await service.send("requests", request("nowhere", "r-2"))
         await service.send("costs", cost("home", "r-1", 0.001))
@@ -122,11 +146,14 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
         )
         for n in range(8):
             await service.send("requests", request("home", f"judged-{n}"))
+            verdict = {"router_id": "home", "request_id": f"judged-{n}", "verifier": "tests"}
+            await service.send("rewards", verdict | {"verdict": n % 2})
             for source, value in (("human", n % 2), ("judge", n % 3 / 2)):
                 await service.send("rewards", reward("home", f"judged-{n}", value, source=source))
         await service.until(
             lambda: service.lambda_of("home")["sources"][1]["pairs"] == 8, "the pairs of labels"
         )
+        await ask_until_planned(service)
         await service.until(service.reasons, "the dead letter")
         await service.until(
             lambda: len(service.lambda_of("home").get("budgets", ())) == 2, "a lease of the pool"

@@ -25,6 +25,9 @@ ANEW = ("litellm_logging_obj", "litellm_call_id")
 """Arguments of a call that LiteLLM makes anew for each: with the same ones it would bill two calls
 as one."""
 
+HIDDEN = "_hidden_params"
+"""The attribute in which LiteLLM keeps what its own callbacks read of an answer."""
+
 
 @dataclass(slots=True)
 class Followed:
@@ -122,9 +125,7 @@ class Plans:
         finally:
             FOLLOWED.reset(token)
         # An answer from LiteLLM's cache may be another model's.
-        if found is not None and not (getattr(response, "_hidden_params", None) or {}).get(
-            "cache_hit"
-        ):
+        if found is not None and not (getattr(response, HIDDEN, None) or {}).get("cache_hit"):
             self._report(signal["request_id"], signal["attempt"], name, found)
         return found
 
@@ -151,7 +152,7 @@ class Plans:
                 if signal is None or not is_checked(signal) or not isinstance(found, ModelResponse):
                     return found
                 before = MockResponseIterator(found) if stream else found
-                before._hidden_params = found._hidden_params
+                setattr(before, HIDDEN, getattr(found, HIDDEN, None))
                 verdict = await self.look(signal, found, call["messages"])
                 following = following_of(signal)
                 if verdict is None or verdict >= step_of(signal)["accept_at"] or following is None:

@@ -380,6 +380,8 @@ SHOWS_NOTHING = {
     **dict.fromkeys(("broker", "worker", "gateway", "dashboard", "ingest"), "stays"),
     "completion": "prints a script",
     "convert": "prints events, a line of JSON each",
+    "labels export": "writes the file of a tool",
+    "labels import": "says what it has sent",
     "routers schema": "prints a JSON Schema",
     "routers remove": "says that it is done",
     "pools keep": "says what is in its place",

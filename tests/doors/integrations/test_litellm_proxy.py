@@ -154,7 +154,7 @@ async def test_plans_are_followed_and_the_last_attempt_answers(
     service: RunningService, proxy: httpx.AsyncClient
 ) -> None:
     before = service.lambda_of("default")
-    more = {"verifiers": {"json": {"usd": 0, "exact": True}}, "budget_usd_per_request": 1e-5}
+    more = {"verifiers": {"json": {"usd": 0, "exact": True}}, "budget_usd_per_request": 1e-3}
     await service.send("routers", declared(**more))
     await service.until(
         lambda: service.lambda_of("default")["config_offset"] > before["config_offset"], "it"

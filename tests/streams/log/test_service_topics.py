@@ -9,7 +9,7 @@ SPECS = {
     spec.name: spec for spec in topic_specs(Settings(partitions=12, context_ttl=30 * 86_400.0))
 }
 CHANGELOG = "paretobandit-router_states-changelog"
-COMPACTED = {"pb.routers", "pb.pools", "pb.lambda", CHANGELOG}
+COMPACTED = {"pb.routers", "pb.pools", "pb.families", "pb.lambda", CHANGELOG}
 
 
 def test_all_topics_have_the_same_number_of_partitions() -> None:

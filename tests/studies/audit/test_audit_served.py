@@ -36,7 +36,9 @@ def served(world: World, waiting: list[tuple[str, float]], *, ago: float) -> Fin
     return audit(MemoryTopics(records), SETTINGS, now=end + ago)
 
 
-@pytest.mark.parametrize("topic", [name for name in SOURCES if name not in ("pools", "leases")])
+@pytest.mark.parametrize(
+    "topic", [name for name in SOURCES if name not in ("pools", "leases", "kin")]
+)
 def test_events_that_nobody_takes_in_are_told_with_their_time(world: World, topic: str) -> None:
     found = served(world, [(topic, 1.0), (topic, 2.0)], ago=1.5 + PATIENCE)
     assert found.violations == {Kind.UNSERVED: 1}
