@@ -76,7 +76,8 @@ def test_nothing_imports_the_laboratory() -> None:
     """`benchmarks` is one name for two places: the product's tests and measures use the first."""
     own, lab = _modules("benchmarks"), _modules("lab/src/benchmarks") | _modules("lab/src/paper")
     assert not own.keys() & lab.keys()
-    scripts = [one for one in (ROOT / "tools").iterdir() if b"python" in one.read_bytes()[:40]]
+    tools = filter(Path.is_file, (ROOT / "tools").iterdir())
+    scripts = [one for one in tools if b"python" in one.read_bytes()[:40]]
     modules = [
         path
         for folder in (*FOLDERS, "benchmarks", "tests", "examples")
