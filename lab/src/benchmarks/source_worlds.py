@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +113,7 @@ def _judged() -> tuple[Array, dict[str, Array]]:
     return _contexts(prompts, "static"), scores
 
 
-def _rows(name: str) -> Iterator[dict[str, dict[str, dict[str, float]]]]:
+def _rows(name: str) -> Iterator[dict[str, Any]]:
     for split in ("val", "test"):
         folder = extended_folder()
         if folder is None:
