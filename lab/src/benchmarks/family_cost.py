@@ -1,4 +1,4 @@
-"""What a family costs: time of a decision, of a report with its answer, of an estimate; and bytes.
+"""Measure the cost of a family: time of a decision, of a report with its answer, of an estimate; and bytes.
 
     uv run python -m benchmarks.family_cost
 

@@ -32,7 +32,7 @@ MOST_LABELS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """How rewards come: their scatter, the share of requests with a label, the drift."""
+    """The rewards of a world: their scatter, the share of requests with a label, the drift."""
 
     coin: bool
     labelled: float
@@ -40,7 +40,7 @@ class World:
 
 
 class Ridden(NamedTuple):
-    """What became of a ramp.
+    """The end of a ramp.
 
     Attributes:
         through, fell: requests until the last share was in force, and until it first fell back;
