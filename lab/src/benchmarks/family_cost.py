@@ -1,4 +1,5 @@
-"""Measure the cost of a family: time of a decision, of a report with its answer, of an estimate; and bytes.
+"""Measure the cost of a family: the time of a decision, of a report with its answer and of an
+estimate, and bytes:
 
     uv run python -m benchmarks.family_cost
 
