@@ -115,7 +115,7 @@ async def ask_until_planned(service: RunningService) -> None:
     for number in range(300):
         name = f"planned-{number}"
         await service.send("requests", request("planner", name, seed=number))
-        await service.until(lambda name=name: service.route(name), "a decision")  # type: ignore[misc]
+        await service.until(lambda name=name: service.route(name), "a decision")
         if len((service.route(name) or {}).get("plan") or ()) > 1:
             return
         await service.send("rewards", reward("planner", name, number % 2))
