@@ -20,7 +20,7 @@ import orjson
 
 from studies.audit.findings import Findings, Kind
 from studies.audit.topic_reading import Progress, Topics
-from studies.history.records import Record
+from studies.history.records import Record, framed
 
 FORMAT = 1
 """Version of the file's form."""
@@ -56,9 +56,8 @@ def digest_of(before: str, records: Iterable[Record]) -> str:
     for record in records:
         headers = (part for pair in record.headers.items() for part in pair)
         texts = (str(record.offset), str(round(record.timestamp * 1e3)), *headers)
-        for part in (*(text.encode() for text in texts), record.key or b"", record.value or b""):
-            digest.update(len(part).to_bytes(8, "big") + part)
-        digest.update(b"\n")
+        parts = (text.encode() for text in texts)
+        digest.update(framed(*parts, record.key or b"", record.value or b"") + b"\n")
     return digest.hexdigest()
 
 

@@ -48,6 +48,12 @@ class History(Protocol):
         ...
 
 
+def framed(*parts: bytes) -> bytes:
+    """Return byte strings in a row, each after its length (8 bytes, big-endian), so that a digest
+    tells `ab`, `c` from `a`, `bc`."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
 def partitions_of(history: History, router_id: str | None) -> list[int]:
     """Return the partitions that may hold decisions of a router (None: of any)."""
     numbers = history.partitions()

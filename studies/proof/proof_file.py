@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ground.json_values import Document
-from studies.history.records import History, Record
+from studies.history.records import History, Record, framed
 
 FORMAT = 1
 """Version of the file's form."""
@@ -49,8 +49,8 @@ class Noted:
                 break
             first = record.offset if first < 0 else first
             n, after = n + 1, record.offset + 1
-            for part in (str(record.offset).encode(), record.key or b"", record.value or b""):
-                digest.update(len(part).to_bytes(8, "big") + part)
+            offset = str(record.offset).encode()
+            digest.update(framed(offset, record.key or b"", record.value or b""))
             yield record
         self.places[place] = {
             "first": first,
