@@ -7,13 +7,18 @@ it, as 16-bit integers: at 26 dimensions 858 bytes for A and b.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from router_state.errors import UnusablePrior
 from router_state.kernel import Evidence, Regression, SharedPrior, exp_of
 
+Whole: TypeAlias = npt.NDArray[np.intp]
+"""Positions in a matrix."""
 LEAST_TOLD = 20.0
 """Least requests that a sum is of before it leaves its router: no single prompt can be read off
 it."""
@@ -52,7 +57,17 @@ class Sums:
 
     def triangle(self) -> Vector:
         """Return the lower triangle of A, row by row, then b."""
-        return np.concatenate([self.A[np.tril_indices(len(self.b))], self.b])
+        return np.concatenate([self.A[_triangle(len(self.b))], self.b])
+
+
+@cache
+def _triangle(d: int, below: int = 0) -> tuple[Whole, Whole]:
+    """Return the rows and columns of a lower triangle; numpy takes longer than all else here.
+
+    Args:
+        below: 0: with the diagonal; -1: without.
+    """
+    return np.tril_indices(d, below)
 
 
 def bytes_of(sums: Sums) -> bytes:
@@ -62,8 +77,8 @@ def bytes_of(sums: Sums) -> bytes:
     diagonal = np.maximum(np.diag(sums.A), 0.0) * (1.0 + d / (2.0 * CORRELATION_STEPS))
     diagonal = diagonal.astype("<f4")
     root = np.sqrt(diagonal.astype(float))
-    beside = sums.A[np.tril_indices(d, -1)]
-    scale = np.outer(root, root)[np.tril_indices(d, -1)]
+    beside = sums.A[_triangle(d, -1)]
+    scale = np.outer(root, root)[_triangle(d, -1)]
     share = np.divide(beside, scale, out=np.zeros_like(beside), where=scale > 0.0)
     rounded = np.rint(np.clip(share, -1.0, 1.0) * CORRELATION_STEPS).astype("<i2")
     found: bytes = diagonal.tobytes() + sums.b.astype("<f4").tobytes() + rounded.tobytes()
@@ -83,9 +98,9 @@ def sums_of(data: bytes, d: int) -> Sums:
     if not (np.isfinite(diagonal).all() and np.isfinite(b).all() and (diagonal >= 0.0).all()):
         raise UnusablePrior("the sums of a family must be finite, and their diagonal not negative")
     root, A = np.sqrt(diagonal), np.zeros((d, d))
-    A[np.tril_indices(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / CORRELATION_STEPS
+    A[_triangle(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / CORRELATION_STEPS
     A = (A + A.T) * np.outer(root, root)
-    A[np.diag_indices(d)] = diagonal
+    np.fill_diagonal(A, diagonal)
     return Sums(A, b)
 
 
@@ -138,7 +153,7 @@ class Share:
         if len(numbers) != T + d or not np.isfinite(numbers).all():
             raise UnusablePrior(f"{len(self.data)} bytes are not the sums of {d} dimensions")
         A = np.zeros((d, d))
-        A[np.tril_indices(d)] = numbers[:T]
+        A[_triangle(d)] = numbers[:T]
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
@@ -171,7 +186,7 @@ def given_sums(one: Regression, prior: SharedPrior) -> Sums:
     prior.center = center
     d, (triangle, y, *_) = one.d, evidence.arrays
     A = np.zeros((d, d))
-    A[np.tril_indices(d)] = triangle
+    A[_triangle(d)] = triangle
     A += np.tril(A, -1).T
     return Sums(A, y[:d] + (A * prior.mean).sum(1))
 
