@@ -34,7 +34,7 @@ MOST_SCATTER_RIDGE = 1e5
 """Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
 MEMBERS_TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
-BROKEN = 0.05
+BROKEN = 0.2
 """Chance that a router's labels are broken, before anything is known of it."""
 BROKEN_SLOPE = 1.0
 """Deviation, around 0, of the slope of a broken router's coefficients on the others': constant
@@ -162,6 +162,8 @@ class Kin:
         b = b + self.levels.get(member, 0.0) * P[:, -1]
         # What counts for more than a memory would be forgotten no faster than it is learned.
         share = np.minimum(1.0, MEMORY / np.maximum(P[:, -1, -1], 1.0))
+        # The others may as well be the broken ones.
+        share = self.fits.get(member, 1.0) * share
         return {name: Sums(share[k] * P[k], share[k] * b[k]) for k, name in enumerate(models)}
 
     def _beyond(self, J: Stack, h: Stack, R: Stack) -> tuple[Stack, Stack]:
@@ -170,7 +172,7 @@ class Kin:
         Q, one = self.models.diagonal(self.d), np.eye(self.d)
         known = np.linalg.inv(J + np.diag(Q))
         P = np.linalg.inv(known + (1.0 / R)[:, None] * one)
-        center = (known @ (h + Q * self.mean)[:, :, None])
+        center = known @ (h + Q * self.mean)[:, :, None]
         alone = R * Q / (R + Q)
         b = (P @ center)[:, :, 0] - alone * self.mean
         return (P + P.transpose(0, 2, 1)) / 2.0 - alone[:, None] * one, b
@@ -364,9 +366,7 @@ class Kin:
         self.common = Scatter(ridge, bias)
         self.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
 
-    def _level(
-        self, names: list[str], response: Vector, information: Vector, fits: Vector
-    ) -> None:
+    def _level(self, names: list[str], response: Vector, information: Vector, fits: Vector) -> None:
         """Move the levels of routers, and κ²."""
         shrunk = self.noise / self.level_variance
         found = response / (information + shrunk)

@@ -1,29 +1,20 @@
-"""The evidence about one model as sums: what a router tells its family, and what it is told.
-
-On the wire and in the state a matrix is its diagonal, as 32-bit floats, and the correlations beside
-it, as 16-bit integers: at 26 dimensions 858 bytes for A and b.
-"""
+"""The evidence about one model as sums: what a router tells its family, and what it is told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from router_state.errors import UnusablePrior
+from router_state.families import sum_bytes
+from router_state.families.sum_bytes import lower
 from router_state.kernel import Evidence, Regression, SharedPrior, exp_of
 
-Whole: TypeAlias = npt.NDArray[np.intp]
-"""Positions in a matrix."""
 LEAST_TOLD = 20.0
 """Least requests that a sum is of before it leaves its router: no single prompt can be read off
 it."""
-CORRELATION_STEPS = 32_767
-"""Steps of a correlation between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,32 +48,12 @@ class Sums:
 
     def triangle(self) -> Vector:
         """Return the lower triangle of A, row by row, then b."""
-        return np.concatenate([self.A[_triangle(len(self.b))], self.b])
-
-
-@cache
-def _triangle(d: int, below: int = 0) -> tuple[Whole, Whole]:
-    """Return the rows and columns of a lower triangle; numpy takes longer than all else here.
-
-    Args:
-        below: 0: with the diagonal; -1: without.
-    """
-    return np.tril_indices(d, below)
+        return np.concatenate([self.A[lower(len(self.b))], self.b])
 
 
 def bytes_of(sums: Sums) -> bytes:
-    """Return sums as bytes, rounded. The diagonal grows by what rounding may take from an
-    eigenvalue, so that A stays positive semidefinite."""
-    d = len(sums.b)
-    diagonal = np.maximum(np.diag(sums.A), 0.0) * (1.0 + d / (2.0 * CORRELATION_STEPS))
-    diagonal = diagonal.astype("<f4")
-    root = np.sqrt(diagonal.astype(float))
-    beside = sums.A[_triangle(d, -1)]
-    scale = np.outer(root, root)[_triangle(d, -1)]
-    share = np.divide(beside, scale, out=np.zeros_like(beside), where=scale > 0.0)
-    rounded = np.rint(np.clip(share, -1.0, 1.0) * CORRELATION_STEPS).astype("<i2")
-    found: bytes = diagonal.tobytes() + sums.b.astype("<f4").tobytes() + rounded.tobytes()
-    return found
+    """Return sums as bytes, rounded."""
+    return sum_bytes.pack(sums.A, sums.b)
 
 
 def sums_of(data: bytes, d: int) -> Sums:
@@ -91,17 +62,7 @@ def sums_of(data: bytes, d: int) -> Sums:
     Raises:
         UnusablePrior: these are no sums of d dimensions.
     """
-    if len(data) != size_of(d):
-        raise UnusablePrior(f"{len(data)} bytes are not the sums of {d} dimensions")
-    diagonal = np.frombuffer(data, "<f4", d).astype(float)
-    b = np.frombuffer(data, "<f4", d, 4 * d).astype(float)
-    if not (np.isfinite(diagonal).all() and np.isfinite(b).all() and (diagonal >= 0.0).all()):
-        raise UnusablePrior("the sums of a family must be finite, and their diagonal not negative")
-    root, A = np.sqrt(diagonal), np.zeros((d, d))
-    A[_triangle(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / CORRELATION_STEPS
-    A = (A + A.T) * np.outer(root, root)
-    np.fill_diagonal(A, diagonal)
-    return Sums(A, b)
+    return Sums(*sum_bytes.unpack(data, d))
 
 
 def require_usable(sums: Sums) -> None:
@@ -111,11 +72,6 @@ def require_usable(sums: Sums) -> None:
         np.linalg.cholesky(sums.A + 1e-6 * (1.0 + largest) * np.eye(d))
     except np.linalg.LinAlgError:
         raise UnusablePrior("the sums of a family must be positive semidefinite") from None
-
-
-def size_of(d: int) -> int:
-    """Return the bytes of the sums of d dimensions."""
-    return 8 * d + d * (d - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +103,14 @@ class Share:
 
     def sums(self, d: int) -> Sums:
         """Return the sums as they were taken. Raises UnusablePrior."""
-        if len(self.data) == size_of(d):
+        T = d * (d + 1) // 2
+        if len(self.data) != 8 * (T + d):
             return sums_of(self.data, d)
-        T, numbers = d * (d + 1) // 2, np.frombuffer(self.data, "<f8")
-        if len(numbers) != T + d or not np.isfinite(numbers).all():
-            raise UnusablePrior(f"{len(self.data)} bytes are not the sums of {d} dimensions")
+        numbers = np.frombuffer(self.data, "<f8")
+        if not np.isfinite(numbers).all():
+            raise UnusablePrior("the sums that a router was given must be finite")
         A = np.zeros((d, d))
-        A[_triangle(d)] = numbers[:T]
+        A[lower(d)] = numbers[:T]
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
@@ -186,7 +143,7 @@ def given_sums(one: Regression, prior: SharedPrior) -> Sums:
     prior.center = center
     d, (triangle, y, *_) = one.d, evidence.arrays
     A = np.zeros((d, d))
-    A[_triangle(d)] = triangle
+    A[lower(d)] = triangle
     A += np.tril(A, -1).T
     return Sums(A, y[:d] + (A * prior.mean).sum(1))
 
