@@ -25,11 +25,11 @@ function family(one, beside) {
     one.models.length ? models(one) : "", members(one, beside));
 }
 
-const HEADS = ["Model", "Members", "A newcomer expects", "How alike", "Counts for", "Expected bill", "Counts for"];
+const HEADS = ["Model", "Members", "A newcomer expects", "How alike", "From requests", "Expected bill", "From bills of"];
 
 function models({ family: name, models: all }) {
   const ends = all.flatMap((one) => one.rewards?.between ?? []), x = scaled(ends.length ? ends : [0, 1], 0.01);
-  return table(`What a newcomer to ${name} starts with, by model: expected reward ± τ, the deviation between members, drawn on one scale as where 95% of them lie; mean bill; and the requests that either counts for`,
+  return table(`What a newcomer to ${name} starts with, by model: expected reward ± τ, the deviation between members, drawn on one scale as where 95% of them lie; and the mean bill; each with the number of requests that it counts for`,
     HEADS.map((label, at) => ({ label, number: at > 0 && label !== "How alike" })),
     all.map((one) => [one.model, count(one.members), one.rewards && off(one.rewards.expected, one.rewards.apart), one.rewards && alike(one, x), one.rewards && fixed(one.rewards.requests, 1), one.bills && bill(one.bills), one.bills && fixed(one.bills.requests, 1)]));
 }
@@ -47,7 +47,7 @@ function bill({ usd: dollars, expected, apart }) {
   return `${low === high ? low : `${low} to ${high}`} (× or ÷ ${fixed(Math.exp(apart), 2)})`;
 }
 
-const MEMBER = ["Router", "Rewards told", "Level", "Weight", "Tells, learns", "Has for requests"];
+const MEMBER = ["Router", "Rewards told", "Level", "Weight", "Tells, learns", "From the others"];
 
 function members({ family: name, members: all, more }, beside) {
   if (!all.length) return el("p.note", {}, more ? `${count(more)} members that you may not see.` : "No router is in it.");
@@ -59,7 +59,7 @@ function members({ family: name, members: all, more }, beside) {
     more ? el("p.note", {}, `And ${count(more)} more. `, beside ? el("a", { href: page("families", name) }, "Its own page") : "") : "");
 }
 
-const requests = (counts) => counts && (fixed(counts[0], 1) === fixed(counts[1], 1) ? fixed(counts[0], 1) : `${fixed(counts[0], 1)} to ${fixed(counts[1], 1)}, by model`);
+const requests = (counts) => counts && (fixed(counts[0], 1) === fixed(counts[1], 1) ? `${fixed(counts[0], 1)} requests` : `${fixed(counts[0], 1)} to ${fixed(counts[1], 1)} requests, by model`);
 
 const none = () => el("div.empty", {}, el("h2", {}, "No family yet"), el("p", {}, "Routers of a family learn from each other, and a new one starts from what the others know. A family begins with the first router that names it:"),
   el("pre", {}, "pbstream families join support --router chat\npbstream families join support --router mail"), el("p.note", {}, "or ", el("code", {}, '"family": "support"'), " in the declarations of the routers."));
