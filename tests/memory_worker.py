@@ -17,11 +17,12 @@ from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
 from agents.granting.exchange_grants import report_and_grant
 from agents.group import Group
+from agents.interfaces import Encoder, References
 from agents.kinship.hear_kin import tell_kin
 from agents.outbox import Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
-from agents.ports import Encoder, Limits, Meter, Ports, References
+from agents.ports import Limits, Meter, Ports
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume

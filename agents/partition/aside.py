@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from agents.interfaces import Table
 from agents.lane.poison import blamed
 from agents.partition.news import News
-from agents.ports import Ports, Table
+from agents.ports import Ports
 from agents.table import keys
 from ground.boundary import Attempt
 from router_state.changes import Alert

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from agents.ports import Table
+from agents.interfaces import Table
 from agents.table import keys
 from router_state.engine import Engine
 from router_state.errors import DamagedState

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from agents.group import Note
-from agents.ports import Table
+from agents.interfaces import Table
 from agents.table import keys
 from agents.table.member_reports import OFTEN, Reports
 from agents.table.pool_notes import grant_note, report_note

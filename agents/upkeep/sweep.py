@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from agents.interfaces import Table
 from agents.lane.poison import on_behalf_of
 from agents.lane.under_way import Gone
 from agents.partition.partition import Partition, Worker
-from agents.ports import Table
 from agents.refusal_kinds import InternalError
 from agents.table import keys
 from agents.table.removed_routers import TOMBSTONE_BYTES
