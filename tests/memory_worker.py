@@ -15,10 +15,10 @@ from faust.types import TP
 
 from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
-from agents.granting.exchange_grants import report_and_grant
 from agents.group import Group
 from agents.interfaces import Encoder, References
-from agents.kinship.hear_kin import tell_kin
+from agents.members.exchange_grants import report_and_grant
+from agents.members.hear_kin import tell_kin
 from agents.outbox import Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
@@ -191,10 +191,8 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
-        await resume(self.partitions)
-        await report_and_grant(self.partitions)
-        await tell_kin(self.partitions)
-        await end_waits(self.partitions)
+        for duty in (resume, report_and_grant, tell_kin, end_waits):
+            await self.partitions.each(duty)
         await Sweep(self.partitions).round()
         await publish(self.partitions)
 

@@ -142,7 +142,7 @@ async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answ
     declaring = asyncio.create_task(worker.take("routers", [log.event("routers", router(HOME))]))
     await worker.at_gate.wait()
     worker.clock.now += 3600.0
-    await end_waits(worker.partitions)
+    await worker.partitions.each(end_waits)
     worker.gate.set()
     await declaring
     await worker.pass_time()
