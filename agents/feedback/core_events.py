@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agents.context_store import Ref
+from agents.interfaces import Ref
 from agents.parked import Parked
 from ground.messages import Message
 from router_state import registered
