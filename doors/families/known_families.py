@@ -68,7 +68,9 @@ async def bring(bus: Bus, known: FamilyEstimated, name: str) -> Placed:
     try:
         _ROUTER_ID.validate_python(name)
     except ValidationError:
-        raise Failure(f"{name!r} is no name of a family: 1 to 128 of A-Z a-z 0-9 . _ -") from None
+        raise Failure(
+            f"{name!r} is not the name of a family: names have 1 to 128 of A-Z a-z 0-9 . _ -"
+        ) from None
     note = KinNoted(
         kind="brought",
         router_id=name,

@@ -15,5 +15,5 @@ from schemas.families import FamilyEstimated
 async def test_what_is_no_name_of_a_family_is_said_in_a_sentence(name: str) -> None:
     known: Any = FamilyEstimated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     nothing: Any = None  # nothing is sent
-    with pytest.raises(Failure, match="is no name of a family: 1 to 128 of"):
+    with pytest.raises(Failure, match="is not the name of a family: names have 1 to 128 of"):
         await bring(nothing, FamilyEstimated.model_validate(known, strict=False), name)
