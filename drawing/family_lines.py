@@ -16,8 +16,8 @@ def family_lines(family: FamilyStanding | None) -> list[str]:
     """Return what a router has from its family, and how it stands in it; none without a family."""
     if family is None:
         return []
-    others = "1 other" if family.members == 1 else f"{family.members} others"
-    lines = [f"family {family.name}: {others} tell of their requests"]
+    others = "1 other tells" if family.members == 1 else f"{family.members} others tell"
+    lines = [f"family {family.name}: {others} of their requests"]
     if family.refused is not None:
         return [f"family {family.name} does not take the router: {family.refused}"]
     if family.aside:

@@ -187,6 +187,16 @@ def _apply(
         parked = source if isinstance(source, Parked) else parked_from(source, event, partition)
         partition.refuse_later(parked, changes.refusal, answers)
         return
-    partition.count(f"{'bill' if isinstance(event, Bill) else 'reward'}_{changes.outcome.value}")
+    partition.count(_outcome(event, changes.outcome))
     if changes.outcome is Outcome.DUPLICATE:
         partition.note_unbooked(source, event.router_id, "duplicate")
+
+
+def _outcome(event: Bill | Reward, outcome: Outcome) -> str:
+    """Return the name under which an event is counted."""
+    if isinstance(event, Bill):
+        return f"bill_{outcome.value}"
+    is_withdrawn = event.reward is None and event.verifier is None
+    if is_withdrawn and outcome is not Outcome.DUPLICATE:
+        return "reward_withdrawn"
+    return f"reward_{outcome.value}"

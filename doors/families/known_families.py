@@ -5,15 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter, ValidationError
+
 from doors.console.failures import Failure
 from ground.messages import Placed
 from schemas import MalformedEvent, decode
 from schemas.families import FamilyEstimated
+from schemas.fields import RouterId
 from schemas.kin import KinNoted
 
 if TYPE_CHECKING:
     from doors.console.bus import Bus
 
+_ROUTER_ID: TypeAdapter[str] = TypeAdapter(RouterId)
 TOPICS = "families", "kin"
 """Topics of families, by their short names."""
 
@@ -56,7 +60,17 @@ def family_of(data: bytes, where: str) -> FamilyEstimated:
 
 
 async def bring(bus: Bus, known: FamilyEstimated, name: str) -> Placed:
-    """Bring what a family knows to the family of this name."""
+    """Bring what a family knows to the family of this name.
+
+    Raises:
+        Failure: it is no name of a family.
+    """
+    try:
+        _ROUTER_ID.validate_python(name)
+    except ValidationError:
+        raise Failure(
+            f"{name!r} is not the name of a family: names have 1 to 128 of A-Z a-z 0-9 . _ -"
+        ) from None
     note = KinNoted(
         kind="brought",
         router_id=name,

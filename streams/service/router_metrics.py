@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,9 +11,10 @@ import orjson
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ground.boundary import Headers, Produce
 from ground.json_values import Document
 from router_state.runs.run_budget import RULED_OUT
+from streams.service.label_metrics import label_metrics
+from streams.service.watched_records import Hear
 
 GAUGES = {
     "lambda_t": (
@@ -93,15 +95,6 @@ holding is its line.
 """
 
 
-SOURCES = {
-    "pairs": ("pb_router_source_pairs", "Requests with a gold label and the judge's"),
-    "value": ("pb_router_source_offset", "The judge's label less the gold one, on average"),
-    "low": ("pb_router_source_offset_low", "Between low and high it is, at every look"),
-    "high": ("pb_router_source_offset_high", "See low"),
-}
-"""The same by field of a judge's model in `sources`, or of its offset."""
-
-
 SHARES = {
     "passes_right": (
         "pb_router_verifier_passes_right",
@@ -122,6 +115,7 @@ class Router:
     Attributes:
         budgeted: decisions whose session has a budget; limited: those that what is left made.
         planned, further, gain, saved_usd: of plans, see `TOLD` and `PLANNED`.
+        parted: alerts that a judge has parted, by source.
     """
 
     partition: int
@@ -135,6 +129,7 @@ class Router:
     gain: float = 0.0
     saved_usd: float = 0.0
     models: dict[str, tuple[int, dict[str, float]]] = field(default_factory=dict)
+    parted: Counter[str] = field(default_factory=Counter)
 
     def rate(self, candidates: list[Document]) -> None:
         """Add a decision's expectations of its models to the means; models that left are
@@ -163,7 +158,7 @@ class Router:
 
 
 class RouterMetrics(Collector):
-    """The routers of one worker, from the records that it publishes on `lambda` and `routes`.
+    """The routers of one worker, from the records that it publishes.
 
     Args:
         limit: most routers that are shown, those with the most decisions first; the others are
@@ -175,24 +170,10 @@ class RouterMetrics(Collector):
         self._partition_of = partition_of
         self._routers: dict[str, Router] = {}
 
-    def watching(self, send: Produce, *, routes: str, pacing: str) -> Produce:
-        """Return a `send` that also reads the records to these two topics."""
-
-        async def watched(
-            topic: str,
-            value: bytes | None,
-            key: bytes | None,
-            partition: int | None = None,
-            headers: Headers | None = None,
-        ) -> Awaitable[object]:
-            delivery = await send(topic, value, key, partition, headers)
-            if topic == pacing and key is not None:
-                self._paced(key.decode(), value)
-            elif topic == routes and value is not None:
-                self._decided(orjson.loads(value))
-            return delivery
-
-        return watched
+    @property
+    def hears(self) -> dict[str, Hear]:
+        """Return what takes in the records of a topic, by its short name."""
+        return {"lambda": self._paced, "routes": self._decided, "alerts": self._alerted}
 
     def lost(self, partitions: frozenset[int]) -> None:
         """Forget the routers of partitions that went to others."""
@@ -227,7 +208,12 @@ class RouterMetrics(Collector):
                 if router.planned:
                     plans.add_metric([router_id], getattr(router, name))
             yield plans
-        yield from _sources(shown)
+        parted = {
+            (router_id, source): count
+            for router_id, router in shown
+            for source, count in router.parted.items()
+        }
+        yield from label_metrics([(name, router.shown) for name, router in shown], parted)
         yield from _verifiers(shown)
         for name, (metric, meaning) in MODELS.items():
             family = GaugeMetricFamily(metric, meaning, labels=["router_id", "model"])
@@ -248,8 +234,14 @@ class RouterMetrics(Collector):
         else:
             self._router(router_id).shown = orjson.loads(value)
 
-    def _decided(self, route: Document) -> None:
-        if not route["repeat"]:
+    def _alerted(self, router_id: str, value: bytes | None) -> None:
+        alert = orjson.loads(value or b"{}")
+        if alert.get("kind") == "source_parted":
+            self._router(router_id).parted[alert["evidence"]["source"]] += 1
+
+    def _decided(self, router_id: str, value: bytes | None) -> None:
+        route = orjson.loads(value or b"{}")
+        if not route.get("repeat", True):
             router = self._router(route["router_id"])
             router.expected_reward += max(0.0, route["expected_reward"])  # a counter may not fall
             router.decisions += 1
@@ -274,31 +266,6 @@ def _periods(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
                 period = standing.get("line") or standing["period"]
                 family.add_metric([router_id, period], _number(standing[name]))
         yield family
-
-
-def _sources(shown: list[tuple[str, Router]]) -> Iterator[Metric]:
-    judges = [
-        (router_id, one)
-        for router_id, router in shown
-        for one in router.shown.get("sources", ())
-        if not one["gold"]
-    ]
-    for name, (metric, meaning) in SOURCES.items():
-        family = GaugeMetricFamily(metric, meaning, labels=["router_id", "source", "model"])
-        for router_id, judge in judges:
-            for model in judge.get("models", ()):
-                labels = [router_id, judge["source"], model["model"]]
-                family.add_metric(labels, {**model, **model["offset"]}[name])
-        yield family
-    agreement = GaugeMetricFamily(
-        "pb_router_source_agreement",
-        "Correlation of a judge's labels with gold, within models",
-        labels=["router_id", "source"],
-    )
-    for router_id, judge in judges:
-        if "agreement" in judge:
-            agreement.add_metric([router_id, judge["source"]], judge["agreement"]["value"])
-    yield agreement
 
 
 def _verifiers(shown: list[tuple[str, Router]]) -> Iterator[Metric]:

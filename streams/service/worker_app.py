@@ -26,9 +26,11 @@ from streams.partitioner import partition_of
 from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.condition import Condition
 from streams.service.duties import Duties
+from streams.service.family_metrics import FamilyMetrics
 from streams.service.prompts import PromptEncoder
 from streams.service.router_metrics import RouterMetrics
 from streams.service.stalls import watch_loop
+from streams.service.watched_records import watched
 from streams.service.web import Web
 from streams.service.worker_metrics import Metrics
 from streams.settings import Settings
@@ -151,14 +153,16 @@ class App(FaustApp):
 
     def _watch_routers(self, limit: int) -> None:
         settings = self.settings
-        routers = RouterMetrics(
-            limit, partition_of=partial(partition_of, partitions=settings.partitions)
+        places = partial(partition_of, partitions=settings.partitions)
+        routers = RouterMetrics(limit, partition_of=places)
+        families = FamilyMetrics(partition_of=places)
+        heard = {**routers.hears, "families": families.told}
+        self.produce = watched(
+            self.produce, {settings.topic(name): hear for name, hear in heard.items()}
         )
-        self.produce = routers.watching(
-            self.produce, routes=settings.topic("routes"), pacing=settings.topic("lambda")
-        )
-        self.states.on_lost(routers.lost)
-        self.metrics.registry.register(routers)
+        for one in (routers, families):
+            self.states.on_lost(one.lost)
+            self.metrics.registry.register(one)
 
     # What Faust calls
 

@@ -33,7 +33,7 @@ minute come from a restart or a backlog.
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
-    *("parked", "expired", "forgotten", "forgotten_early"),
+    *("reward_withdrawn", "parked", "expired", "forgotten", "forgotten_early"),
     *("declaration_repeated", "internal_error", "router_unreadable", "set_aside"),
 )
 """Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born

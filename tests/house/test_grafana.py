@@ -70,7 +70,7 @@ def test_the_pareto_panel_draws_fields_that_its_queries_and_transformations_make
         axis["matcher"]["options"] for series in panel["options"]["series"] for axis in axes(series)
     ]
     styled = [one["matcher"]["options"] for one in panel["fieldConfig"]["overrides"]]
-    assert len(drawn) == 4 and {*drawn, *styled} <= names
+    assert len(drawn) == 6 and {*drawn, *styled} <= names
 
 
 def axes(series: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1141,4 +1141,6 @@ def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
             "fetch(arguments[0]).then(one => arguments[1](one.status))", f"api/routers/{ROUTER}"
         )
         assert refused == 403
+        browser.get(f"{address}#/router/{ROUTER}")
+        until(lambda: "does not cover" in text(browser, "#trouble"), "that the key is not enough")
         browser.get("about:blank")

@@ -148,4 +148,14 @@ def test_the_page_shows_who_is_in_a_family_and_what_a_newcomer_starts_with(
         browser.get("about:blank")
         load(browser, f"{address}#/families/nobody")
         until(lambda: "no family of this name" in text(browser, "main"), "that there is none")
+        # Addresses that somebody has typed.
+        for page, found, words in (
+            ("families/%", "main", "Family %"),
+            ("families/a%2Fb", "#trouble", "only must match the pattern"),
+            ("inbox/new", "main", "Router new asks for no labels"),
+            ("decision/new/..", "main", "pbstream explain .. --router new"),
+        ):
+            browser.get("about:blank")
+            load(browser, f"{address}#/{page}")
+            until(lambda where=found, said=words: said in text(browser, where), words)
         browser.get("about:blank")

@@ -4,6 +4,7 @@ rules do what they say.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from commands.broker.wire import free_ports
 from tests.integration.service import (
+    PATIENCE,
     RunningService,
     cost,
     request,
@@ -122,6 +124,18 @@ async def ask_until_planned(service: RunningService) -> None:
     raise AssertionError("no request has a plan")
 
 
+async def tell_family(service: RunningService, port: int) -> None:
+    """Let a member that asks for labels tell its family of them, until their metrics are there."""
+    labels = {"want": 20, "per": "day"}
+    await service.send("routers", router("kin", family="support", labels=labels))
+    for number in range(30):
+        await service.send("requests", request("kin", f"kin-{number}", seed=number))
+        await service.send("rewards", reward("kin", f"kin-{number}", number % 2))
+    async with asyncio.timeout(PATIENCE):
+        while "pb_family_apart{" not in await scrape(port):
+            await service.poll()
+
+
 async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
     kafka: str, tmp_path: Path
 ) -> None:
@@ -154,6 +168,7 @@ async def test_everything_that_rules_and_dashboards_name_is_on_a_running_worker(
             lambda: service.lambda_of("home")["sources"][1]["pairs"] == 8, "the pairs of labels"
         )
         await ask_until_planned(service)
+        await tell_family(service, port)
         await service.until(service.reasons, "the dead letter")
         await service.until(
             lambda: len(service.lambda_of("home").get("budgets", ())) == 2, "a lease of the pool"

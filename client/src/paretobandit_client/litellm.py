@@ -24,7 +24,6 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from paretobandit_client.answered import Answered
 from paretobandit_client.async_router import Counts, Router
-from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
 from paretobandit_client.litellm_bills import (
@@ -38,9 +37,9 @@ from paretobandit_client.litellm_bills import (
     took_of,
 )
 from paretobandit_client.litellm_plans import Plans, following_of, is_checked, step_of, text_of
+from paretobandit_client.litellm_reports import PluginReports
 from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
-from paretobandit_client.side_numbers import fitting
 from paretobandit_client.verifying import Verifier, Verify, verifiers_of
 
 log = logging.getLogger(__name__)
@@ -97,10 +96,10 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         self._context_of = context_of
         self._variants = dict(variants or {})
         self._count = count or all_tokens
-        self._plans = Plans(verifiers_of(verifiers or {}), answer_of or text_of, self._judge)
         self._opening: asyncio.Task[Router] | None = None
-        self._reports: set[asyncio.Task[object]] = set()
-        self._attempts = Attempts()
+        self._reports = PluginReports(self._router, self._name_of)
+        judge = self._reports.judge
+        self._plans = Plans(verifiers_of(verifiers or {}), answer_of or text_of, judge)
         self._portfolio: set[str] = set()
         self._answered = Answered()
         self._silence = Outage(f"decisions of router {router_id}")
@@ -175,8 +174,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     async def close(self) -> None:
         """Deliver what is on its way, and disconnect."""
         self._streams.give_up()
-        while self._reports:
-            await asyncio.gather(*self._reports, return_exceptions=True)
+        await self._reports.finish()
         if self._opening is not None:
             await (await self._opening).close()
             self._opening = None
@@ -221,7 +219,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         if signal is not None and not is_checked(signal) and step_of(signal).get("verify"):
             messages = kwargs.get("messages") or ()
             looking = self._plans.look(signal, response_obj, messages)
-            self._keep(asyncio.create_task(looking))
+            self._reports.keep(asyncio.create_task(looking))
 
     async def async_log_failure_event(
         self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
@@ -362,7 +360,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     def _abandoned(self, request_id: str, stream: Stream) -> None:
         """Bill a stream that nobody reads any more for what it has delivered."""
         log.info("the stream of request %s was not read to its end", request_id)
-        self._keep(asyncio.create_task(self._bill_unread(stream)))
+        self._reports.keep(asyncio.create_task(self._bill_unread(stream)))
 
     async def _bill_unread(self, stream: Stream) -> None:
         metadata = metadata_of(stream.call)
@@ -376,46 +374,10 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._bill(signal, metadata, bill, attempt=attempt, revision=0)
 
     def _bill(
-        self,
-        signal: Told,
-        metadata: Told,
-        bill: Told,
-        *,
-        attempt: Hashable,
-        revision: int,
+        self, signal: Told, metadata: Told, bill: Told, *, attempt: Hashable, revision: int
     ) -> None:
-        request_id = signal["request_id"]
-        called = metadata.get("deployment") or signal["candidate"]
-        # Each bill is of all tries of an attempt so far; the service learns what is new in it.
-        own = {**bill, "revision": revision}
-        number = signal.get("attempt", 0)
-        total, notes = fitting(self._attempts.add((request_id, number), attempt, own))
-        for note in notes:
-            log.warning("request %s: %s", request_id, note)
-        planned = {"attempt": number} if number else {}
-        name = _named_in(signal, called)
-        self._keep(asyncio.create_task(self._deliver(request_id, name, {**total, **planned})))
-
-    def _keep(self, report: asyncio.Task[object]) -> None:
-        self._reports.add(report)
-        report.add_done_callback(self._reports.discard)
-
-    async def _deliver(self, request_id: str, called: str, bill: Told) -> None:
-        try:
-            router = await self._router()
-            await router.cost(request_id, model=self._name_of(called), **bill)
-        except (RouterError, ValueError) as error:
-            log.error("the bill of request %s is lost: %s: %s", request_id, bill, error)
-
-    def _judge(self, request_id: str, attempt: int, verifier: str, verdict: float) -> None:
-        self._keep(asyncio.create_task(self._verdict(request_id, attempt, verifier, verdict)))
-
-    async def _verdict(self, request_id: str, attempt: int, verifier: str, said: float) -> None:
-        try:
-            router = await self._router()
-            await router.verdict(request_id, verifier, said, attempt=attempt)
-        except (RouterError, ValueError) as error:
-            log.error("the verdict of %s on request %s is lost: %s", verifier, request_id, error)
+        called = _named_in(signal, metadata.get("deployment") or signal["candidate"])
+        self._reports.bill(signal, called, {**bill, "revision": revision}, attempt=attempt)
 
     def _signal_of(self, metadata: Told) -> Told | None:
         found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)

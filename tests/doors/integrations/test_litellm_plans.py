@@ -76,7 +76,7 @@ def plugged(litellm: Any, service: Service, **options: Any) -> Iterator[ParetoBa
     async def router() -> Any:
         return service
 
-    bandit._router = router  # type: ignore[method-assign]
+    bandit._router = bandit._reports._router = router  # type: ignore[method-assign]
     litellm.callbacks = [bandit]
     try:
         yield bandit

@@ -12,12 +12,20 @@ import pytest
 from prometheus_client.samples import Sample
 
 from ground.boundary import Headers
-from schemas import LambdaUpdated, RouteDecided
+from schemas import AlertRaised, LambdaUpdated, RouteDecided
+from schemas.families import FamilyEstimated
+from streams.service.family_metrics import FamilyMetrics
 from streams.service.router_metrics import RouterMetrics
+from streams.service.watched_records import watched
 
 
 def published(topic: str, *values: dict[str, Any]) -> list[Sample]:
-    """Return the metrics after these values were published."""
+    """Return the metrics after these values were published on a topic."""
+    return after(*((topic, value) for value in values))
+
+
+def after(*events: tuple[str, dict[str, Any]]) -> list[Sample]:
+    """Return the metrics after these values were published on their topics."""
     metrics = RouterMetrics(10, partition_of=lambda router_id: 0)
 
     async def nothing(
@@ -30,8 +38,8 @@ def published(topic: str, *values: dict[str, Any]) -> list[Sample]:
         return asyncio.sleep(0)
 
     async def publish() -> None:
-        send = metrics.watching(nothing, routes="pb.routes", pacing="pb.lambda")
-        for value in values:
+        send = watched(nothing, {f"pb.{name}": hear for name, hear in metrics.hears.items()})
+        for topic, value in events:
             key = value["router_id"].encode()
             await (await send(topic, orjson.dumps(value), key, None, None))
 
@@ -123,3 +131,66 @@ def test_what_is_known_of_verifiers_is_shown_with_its_intervals() -> None:
         shown = [found[f"pb_router_verifier_{name}{suffix}"] for suffix in ("", "_low", "_high")]
         assert shown == [0.9, 0.8, 0.95]
     assert found["pb_router_verifier_labels"] == 4
+
+
+OFFSET = {"value": 0.12, "low": 0.02, "high": 0.22}
+JUDGE = 'judge v2: "x"\\'
+"""A source whose name Prometheus has to escape."""
+
+
+def test_labels_are_shown_with_what_was_asked_given_and_how_far_judges_are_off() -> None:
+    example: Any = LambdaUpdated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    alert: Any = AlertRaised.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    asked = {"model": "a", "asked": 9, "answered": 4, "unasked": 2}
+    judge = {
+        "source": JUDGE,
+        "gold": False,
+        "pairs": 4,
+        "models": [{"model": "a", "pairs": 4, "offset": OFFSET}],
+    }
+    said = {
+        **example,
+        "labels": {"want": 50, "per": "day", "asked": 7, "decided": 90, "models": [asked]},
+        "sources": [{"source": "human", "gold": True}, judge, {"source": "new", "gold": False}],
+    }
+    parted = {**alert, "router_id": example["router_id"], "evidence": {"source": JUDGE}}
+    events = [("pb.lambda", said), ("pb.alerts", {**parted, "kind": "source_parted"})] * 2
+    samples = after(*events, ("pb.alerts", {**parted, "kind": "drift"}))
+    found = {
+        (sample.name.removeprefix("pb_router_"), *list(sample.labels.values())[1:]): sample.value
+        for sample in samples
+    }
+    of = {name: found["source_" + name, JUDGE, "a"] for name in ("offset", "pairs")}
+    assert of == {"offset": 0.12, "pairs": 4}
+    assert found["source_offset_low", JUDGE, "a"] == 0.02
+    assert (found["labels_wanted",], found["labels_period_asked",]) == (50, 7)
+    names = ("asked", "answered", "unasked")
+    assert [found["labels_" + name, "a"] for name in names] == [9, 4, 2]
+    assert found["source_parted_total", JUDGE] == 2
+    assert found["source_parted_total", "new"] == 0
+    assert ("source_agreement", JUDGE) not in found
+
+
+def test_families_are_shown_until_they_are_gone_or_others_own_them() -> None:
+    metrics = FamilyMetrics(partition_of=lambda name: 1)
+
+    def shown() -> dict[tuple[str, ...], float]:
+        samples = [sample for family in metrics.collect() for sample in family.samples]
+        return {(one.name, *one.labels.values()): one.value for one in samples}
+
+    example: Any = FamilyEstimated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    listed = [{**example["listed"][0], "aside": aside} for aside in (True, False, True)]
+    metrics.told("support", orjson.dumps({**example, "listed": listed}))
+    assert shown() == {
+        ("pb_family_members", "support"): 12,
+        ("pb_family_members_left_out", "support"): 2,
+        ("pb_family_apart", "support", "mistral-large"): 0.04,
+        ("pb_family_newcomer_requests", "support", "mistral-large"): 61.5,
+    }
+    metrics.lost(frozenset({0}))
+    assert shown()
+    metrics.lost(frozenset({1}))
+    assert not shown()
+    metrics.told("support", orjson.dumps(example))
+    metrics.told("support", None)
+    assert not shown()

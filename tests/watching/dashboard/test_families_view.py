@@ -29,8 +29,9 @@ def side(expected: float | None, apart: float, requests: float) -> dict[str, Any
 
 def estimated(name: str, *listed: dict[str, Any], **changed: Any) -> FamilyEstimated:
     """Return what a family of these members knows of two models, of one only the rewards."""
+    example: Any = FamilyEstimated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     given: Any = {
-        **FamilyEstimated.model_config["json_schema_extra"]["examples"][0],  # type: ignore[index]
+        **example,
         "family": name,
         "members": len(listed),
         "listed": listed,

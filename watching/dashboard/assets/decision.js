@@ -14,6 +14,8 @@ export function showDecision(view, id, request) {
 
   async function load() {
     try {
+      // A browser takes these for steps within a path.
+      if (/^\.\.?$/.test(request)) throw new Error(`No address can hold this id. Look it up with: pbstream explain ${request} --router ${id}`);
       const found = await ask(api(id, "decisions", request), { signal: leaving.signal });
       place.replaceChildren(...shown(found), el("p", {}, el("button", { type: "button", onclick: load }, "Look again"), " ",
         el("a", { href: page("router", id) }, `Router ${id}`)));

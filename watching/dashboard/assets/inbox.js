@@ -53,7 +53,7 @@ export function showInbox(view, only) {
 
   function empty() {
     return found.asks ? [el("p.answer", {}, "Nothing is waiting for a label."), el("p.note", {}, "What is asked for next appears here by itself.")]
-      : [el("p", {}, "No router that you may see asks for labels. Say how many people can give:"), el("pre", {}, '"labels": {"want": 50, "per": "day"},\n"label_url": "https://traces.example.com/{request_id}"'),
+      : [el("p", {}, `${only ? `Router ${only} asks for no labels, or is none that you may see.` : "No router that you may see asks for labels."} Say how many people can give:`), el("pre", {}, '"labels": {"want": 50, "per": "day"},\n"label_url": "https://traces.example.com/{request_id}"'),
         el("p.note", {}, "in the router's declaration, with ", el("code", {}, "pbstream routers apply"), ".")];
   }
 

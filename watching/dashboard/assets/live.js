@@ -22,7 +22,7 @@ export function follow(path, take) {
     lost();
     if (source.readyState === EventSource.CLOSED) {
       source.close();
-      setTimeout(() => source === open && refollow(path, take), 2000);
+      setTimeout(() => source === open && refollow(source, path, take), 2000);
     }
   };
 }
@@ -34,11 +34,19 @@ export function leave() {
   say(document.getElementById("status"), "");
 }
 
-/** A stream that the server refused: ask it why, and try again where it only was away. */
-async function refollow(path, take) {
-  const session = await fetch("api/session").then((one) => one.json()).catch(() => null);
-  if (session?.needs_key) window.dispatchEvent(new CustomEvent("pb:key"));
-  else follow(path, take);
+/** A stream that the server refused: ask it why, and try again where it only was away or busy. */
+async function refollow(source, path, take) {
+  const asking = new AbortController();
+  const answer = await fetch(path, { signal: asking.signal }).catch(() => null), status = answer?.status;
+  const why = status >= 400 ? await answer.json().catch(() => ({})) : {};
+  asking.abort();
+  if (source !== open) return;
+  if (status === 401) window.dispatchEvent(new CustomEvent("pb:key"));
+  else if (status >= 400 && status < 500 && status !== 429) {
+    leave();
+    heard();
+    say(document.getElementById("trouble"), [why.title, why.detail].filter(Boolean).join(" "));
+  } else follow(path, take);
 }
 
 function heard() {

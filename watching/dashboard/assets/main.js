@@ -23,7 +23,7 @@ const LISTS = { pools: "Pools", families: "Families", inbox: "Inbox" }; // pages
 const NAMES = { decision: "Decision", proof: "Proof", "what-if": "What if" };
 
 async function show() {
-  const [kind, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [kind, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   const open = PAGES[kind] ? await PAGES[kind]() : showRouters;
   end?.();
   leave();
@@ -43,6 +43,15 @@ function follow(kind, [id, what]) {
     what ? `${NAMES[kind]} ${what}` : NAMES[kind]));
   trail.replaceChildren(...steps.flatMap((step, at) => at ? [el("span.sep", { "aria-hidden": "true" }, "›"), step] : [step]));
   document.title = steps.at(-1).textContent + " · pbstream";
+}
+
+/** A part of the address; one that was typed may not be encoded. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 window.addEventListener("hashchange", async () => { await show(); view.focus({ preventScroll: true }); });

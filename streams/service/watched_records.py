@@ -1,0 +1,30 @@
+"""Let metrics hear what a worker publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from ground.boundary import Headers, Produce
+
+Hear: TypeAlias = Callable[[str, bytes | None], None]
+"""Takes the key and the value of a record; None: a tombstone."""
+
+
+def watched(send: Produce, heard: Mapping[str, Hear]) -> Produce:
+    """Return a `send` that also tells who hears a topic, by the topic's name."""
+
+    async def sending(
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = None,
+        headers: Headers | None = None,
+    ) -> Awaitable[object]:
+        delivery = await send(topic, value, key, partition, headers)
+        hear = heard.get(topic)
+        if hear is not None and key is not None:
+            hear(key.decode(), value)
+        return delivery
+
+    return sending
