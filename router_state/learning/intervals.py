@@ -40,12 +40,16 @@ class Interval(NamedTuple):
         return {name: round(number, 4) for name, number in self._asdict().items()}
 
 
-def half_width(n: int, alpha: float) -> float:
+def half_width(n: int, alpha: float, *, known: float = 0.0) -> float:
     """Return half of the interval of a mean of n observations, in their deviations; infinite where
-    nothing can be said."""
+    nothing can be said.
+
+    Args:
+        known: observations of the deviation beside those of the mean.
+    """
     if n < 2:
         return math.inf
-    exponent = 2.0 / n * (math.log(1.0 / alpha) + 0.5 * math.log((n + PRIOR) / PRIOR))
+    exponent = 2.0 / (n + known) * (math.log(1.0 / alpha) + 0.5 * math.log((n + PRIOR) / PRIOR))
     ratio, share = math.exp(min(exponent, 700.0)), PRIOR / (n + PRIOR)
     left = 1.0 - ratio * share
     return math.sqrt((ratio - 1.0) / left) if left > 0.0 else math.inf

@@ -13,7 +13,6 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.learning.change_blocks import FALSE
 from router_state.packing.framing import Json, converted, decoded
 from router_state.record import PLAIN, Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
@@ -22,7 +21,7 @@ from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_l
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
-from router_state.sources.parting import Cell
+from router_state.sources.parting import FALSE_A_YEAR, Cell
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 
@@ -239,7 +238,7 @@ class MeasuredSources(Capability):
         cell = self.cells.get(pair.cell)
         if cell is None:
             cell = self.cells[pair.cell] = Cell.empty(self.offset)
-        block = cell.add(pair.y, pair.r)
+        block = cell.add(pair.y, pair.r, now)
         self.journal.pieces.add(_piece(pair.cell))
         if pair.source in self.declared.judges:
             self._tell(pair, cell, now)
@@ -248,7 +247,7 @@ class MeasuredSources(Capability):
     def _tell(self, pair: Pair, cell: Cell, now: float) -> None:
         """Raise an alert where a judge has parted from gold, or from its earlier answers."""
         cells = len(self.declared.judges) * (len(self.arms) + 1)
-        offset = cell.parted(FALSE / cells)
+        offset = cell.parted(FALSE_A_YEAR / cells)
         if offset is None:
             return
         itself = pair.model == ITSELF

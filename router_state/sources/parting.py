@@ -1,8 +1,11 @@
 """Find when a judge parts from gold: from the first pair on, or later, when it has changed.
 
-A judge's offset is tested over all pairs, and over the last ones, which begin at each of the last
-blocks (Shin, Ramdas and Rinaldo 2022, arXiv:2203.03532). Block k has a share
-6 ÷ π²k² of the probability of a false alert, so that all together have no more than `FALSE`.
+The evidence (`parting_evidence`) of all pairs, and of those since each of the last blocks, is added
+up, each with its share of the probability of a false alert (Shin, Ramdas and Rinaldo 2022,
+arXiv:2203.03532). Where the judge does not part, the expectation of the sum is the total share of
+the blocks that have begun. So the sum exceeds 1 ÷ α within a year with a probability of at most
+α × the shares of that year. Shares of a year are 1 at most, at any traffic: a block's share goes by
+the time since the block before.
 """
 
 from __future__ import annotations
@@ -12,22 +15,37 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from router_state.learning.change_blocks import BLOCK, BLOCKS
+from router_state.kernel import log_of
 from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
+from router_state.sources.parting_evidence import Since, log_sum
 
+FALSE_A_YEAR = 0.01
+"""Probability that a router raises a false alert within a year."""
+FROM_THE_FIRST, LATER, LATER_A_YEAR = 0.2, 0.2, 0.6
+"""Shares of a false alert: of a judge that parts from its first pair on; of one that changes at
+block k, 6 ÷ π²k² each; and of one that changes within a year. The second one finds changes where
+many pairs come at once."""
+YEAR = 365.25 * 86_400.0
+"""Seconds of a year."""
+BLOCK, BLOCKS = 4, 32
+"""Pairs of a block, and blocks that are kept: a change shows within 128 pairs or not at all."""
+LEAST_PAIRS = 12
+"""Least pairs of an alert: a few rare differences of 1 are not normal."""
 LEAST_SIZE = 0.05
 """Least offset, or change of one, that is worth an alert: smaller ones hardly change a choice."""
 
 
 class Block(Struct, array_like=True, gc=False):
     """Sums of the differences, judge's less gold, of pairs in a row, and of the judge's labels, in
-    parts."""
+    parts. `share` is the share of the probability of a false alert that a change has which begins
+    with the block."""
 
     n: int = 0
     d: int = 0
     dd: int = 0
     y: int = 0
+    share: float = 0.0
 
 
 class Parted(Struct, array_like=True, gc=False):
@@ -49,6 +67,7 @@ class Cell(Struct, array_like=True, gc=False):
         first: number of the oldest block that is kept, from 1.
         blocks: the last ones, the oldest first.
         told: the last alert; None: none was raised.
+        began: time at which the last block began.
     """
 
     born: int
@@ -56,17 +75,23 @@ class Cell(Struct, array_like=True, gc=False):
     first: int
     blocks: list[Block]
     told: Parted | None = None
+    began: float = 0.0
 
     @classmethod
     def empty(cls, born: int) -> Cell:
         """Return a cell without pairs."""
         return cls(born, Moments(), 1, [Block()])
 
-    def add(self, y: int, r: int) -> int:
-        """Add a pair, in parts; return the number of its block."""
+    def add(self, y: int, r: int, now: float) -> int:
+        """Add a pair, in parts, at a time in seconds; return the number of its block."""
+        self.began = self.began if self.all.n else now
         self.all.add(y, r)
         if self.blocks[-1].n >= BLOCK:
-            self.blocks.append(Block())
+            number = self.first + len(self.blocks)
+            years = min(max(now - self.began, 0.0) / YEAR, 1.0)
+            share = LATER * 6.0 / (math.pi * number) ** 2 + LATER_A_YEAR * years
+            self.blocks.append(Block(share=share))
+            self.began = now
             if len(self.blocks) > BLOCKS:
                 del self.blocks[0]
                 self.first += 1
@@ -96,28 +121,40 @@ class Cell(Struct, array_like=True, gc=False):
         None: nothing is to be told.
 
         Args:
-            alpha: probability of a false alert, over the whole life.
+            alpha: probability of a false alert in a year.
         """
-        for offset in self._offsets(alpha / 2.0):
-            told = self.told or Parted(0.0, 0.0, 0)
-            beyond = max(offset.low - told.high, told.low - offset.high)
-            near = min(max(offset.value, told.low), told.high)
-            if beyond > 0.0 and abs(offset.value - near) >= LEAST_SIZE:
-                self.told = Parted(offset.low, offset.high, self.first + len(self.blocks))
-                return offset
-        return None
+        told = self.told or Parted(0.0, 0.0, 0)
+        found = [
+            (log_of(share) + since.evidence(min(max(since.mean, told.low), told.high)), since)
+            for share, since in self._since(told.block)
+            if share > 0.0
+        ]
+        if not found or log_sum([evidence for evidence, _ in found]) < log_of(1.0 / alpha):
+            return None
+        _, since = max(found)
+        if abs(since.mean - min(max(since.mean, told.low), told.high)) < LEAST_SIZE:
+            return None
+        offset = since.offset(alpha)
+        self.told = Parted(offset.low, offset.high, self.first + len(self.blocks))
+        return offset
 
-    def _offsets(self, alpha: float) -> Iterator[Interval]:
-        """Yield the offset over all pairs, then over those from each block on."""
-        if self.told is None:
-            yield self.all.offset(alpha=alpha)
-        after = 0 if self.told is None else self.told.block
-        for back in range(1, len(self.blocks) + 1):
-            k = self.first + len(self.blocks) - back
-            if k < after:
-                return
-            share = 6.0 / (math.pi * k) ** 2
-            yield _offset(*self._last(back), alpha * share)
+    def _since(self, first: int) -> Iterator[tuple[float, Since]]:
+        """Yield the pairs since the first one, and since each of the last blocks, with the share of
+        the probability of a false alert that each has.
+
+        Args:
+            first: number of the first block that counts.
+        """
+        every = self.all.n, self.all.y - self.all.r, self.all.yy - 2 * self.all.yr + self.all.rr
+        if not first and every[0] >= LEAST_PAIRS:
+            yield FROM_THE_FIRST, _since_pairs(every, (0, 0, 0))
+        n = d = dd = 0
+        for number in reversed(range(max(self.first, first), self.first + len(self.blocks))):
+            block = self.blocks[number - self.first]
+            n, d, dd = n + block.n, d + block.d, dd + block.dd
+            if n >= LEAST_PAIRS:
+                before = every[0] - n, every[1] - d, every[2] - dd
+                yield block.share, _since_pairs((n, d, dd), before)
 
     def _last(self, count: int) -> tuple[int, int, int]:
         last = self.blocks[-count:]
@@ -128,7 +165,8 @@ class Cell(Struct, array_like=True, gc=False):
         """Tell whether such a cell can be."""
         blocks = self.blocks
         fits = 0 < len(blocks) <= BLOCKS and self.first >= 1 and self.all.is_sound
-        return fits and all(0 <= b.n <= BLOCK and b.d**2 <= b.n * b.dd for b in blocks)
+        shares = all(0.0 <= b.share <= 1.0 for b in blocks) and math.isfinite(self.began)
+        return fits and shares and all(b.n >= 0 and b.d**2 <= b.n * b.dd for b in blocks)
 
 
 def _count(block: Block, y: int, r: int, times: int) -> None:
@@ -139,6 +177,16 @@ def _count(block: Block, y: int, r: int, times: int) -> None:
     block.dd += times * d * d
 
 
+def _since_pairs(pairs: tuple[int, int, int], before: tuple[int, int, int]) -> Since:
+    """Return the pairs since one of them, from numbers, Σ and Σ of squares of differences."""
+    n, d, _ = pairs
+    return Since(n, d / n / PARTS, _around(*pairs), before[0], _around(*before))
+
+
+def _around(n: int, d: int, dd: int) -> float:
+    """Return Σ of squares around the mean of differences in parts."""
+    return max(dd - d * d / n, 0.0) / PARTS**2 if n else 0.0
+
+
 def _offset(n: int, d: int, dd: int, alpha: float) -> Interval:
-    around = (dd - d * d / n) / PARTS**2 if n else 0.0
-    return of_mean(n, d / n / PARTS if n else 0.0, max(around, 0.0), alpha=alpha)
+    return of_mean(n, d / n / PARTS if n else 0.0, _around(n, d, dd), alpha=alpha)

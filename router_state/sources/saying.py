@@ -45,20 +45,20 @@ def probability(within: Within) -> float:
     seen = 0.0
     if within.yy >= LEAST_SPREAD:
         seen = within.yr / math.sqrt(within.yy * within.rr)
-    nothing, something = SAYS_NOTHING * _likelihood(within.n, seen, 0.0), 0.0
-    for step in range(CORRELATIONS):
-        rho = (step + 0.5) / CORRELATIONS
-        share = (1.0 - SAYS_NOTHING) / CORRELATIONS * _likelihood(within.n, seen, rho)
-        if rho < LEAST_CORRELATION:
-            nothing += share
-        else:
-            something += share
-    return nothing / (nothing + something)
+    prior = (1.0 - SAYS_NOTHING) / CORRELATIONS
+    rhos = [0.0, *((step + 0.5) / CORRELATIONS for step in range(CORRELATIONS))]
+    shares = [SAYS_NOTHING, *[prior] * CORRELATIONS]
+    logs = [_log_likelihood(within.n, seen, rho) for rho in rhos]
+    # Of many pairs all likelihoods are too small for a float, but for their ratios.
+    most = max(logs)
+    weighed = [share * exp_of(one - most) for share, one in zip(shares, logs, strict=True)]
+    nothing = sum(one for one, rho in zip(weighed, rhos, strict=True) if rho < LEAST_CORRELATION)
+    return nothing / sum(weighed)
 
 
-def _likelihood(n: int, seen: float, rho: float) -> float:
+def _log_likelihood(n: int, seen: float, rho: float) -> float:
     apart = _z(seen) - _z(rho)
-    return exp_of(-0.5 * (n - 3) * apart * apart)
+    return -0.5 * (n - 3) * apart * apart
 
 
 def _z(correlation: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,3 +121,44 @@ def _rows(name: str) -> Iterator[dict[str, Any]]:
         path = folder / f"cross_judge_{name}_{split}.jsonl"
         with path.open(encoding="utf-8") as file:
             yield from map(json.loads, file)
+
+
+def _thumbs(numbers: np.random.Generator, n: int, differs: float) -> Array:
+    return numbers.choice([-1.0, 0.0, 1.0], n, p=[differs / 2, 1.0 - differs, differs / 2])
+
+
+def _by_turns(numbers: np.random.Generator, n: int, spreads: tuple[float, float]) -> Array:
+    """Return differences whose spread changes every 400 pairs, as where the traffic changes."""
+    first = np.arange(n) // 400 % 2 == 0
+    return numbers.standard_normal(n) * np.where(first, *spreads)
+
+
+def _both_drift(numbers: np.random.Generator, n: int) -> Array:
+    level = 0.6 + 0.3 * np.sin(np.arange(n) / 300.0)
+    judge, gold = (np.clip(level + 0.12 * numbers.standard_normal(n), 0.0, 1.0) for _ in range(2))
+    return judge - gold
+
+
+def _binary_gold(numbers: np.random.Generator, n: int, likely: Array) -> Array:
+    return likely - (numbers.random(n) < likely)
+
+
+INNOCENT: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "normal, 0.06": lambda numbers, n: 0.06 * numbers.standard_normal(n),
+    "normal, 0.12": lambda numbers, n: 0.12 * numbers.standard_normal(n),
+    "heavy tails (t, 3 degrees)": lambda numbers, n: np.clip(
+        0.08 * numbers.standard_t(3, n), -1.0, 1.0
+    ),
+    "thumbs, one in five differs": lambda numbers, n: _thumbs(numbers, n, 0.2),
+    "thumbs, one in fifty differs": lambda numbers, n: _thumbs(numbers, n, 0.02),
+    "gold is binary, the judge is not": lambda numbers, n: _binary_gold(
+        numbers, n, numbers.random(n)
+    ),
+    "the same, gold is mostly 1": lambda numbers, n: _binary_gold(
+        numbers, n, numbers.beta(4.0, 0.4, n)
+    ),
+    "spread 0.06 and 0.2 by turns": lambda numbers, n: _by_turns(numbers, n, (0.06, 0.2)),
+    "spread 0.1 and 0.16 by turns": lambda numbers, n: _by_turns(numbers, n, (0.1, 0.16)),
+    "gold and judge drift together": _both_drift,
+}
+"""Differences of pairs, judge's less gold, of judges that are right on average."""

@@ -24,9 +24,8 @@ from benchmarks import source_worlds
 from benchmarks.source_play import FORMS, METHODS, Run
 from benchmarks.source_runs import Runs
 from benchmarks.source_worlds import ATTACKS, JUDGES, Array, World
-from router_state.learning.change_blocks import FALSE
 from router_state.sources.pair_sums import PARTS
-from router_state.sources.parting import Cell
+from router_state.sources.parting import FALSE_A_YEAR, Cell
 
 FIRST_SEED = 1000
 """Seeds from here on: the estimator's priors were chosen on lower ones."""
@@ -91,23 +90,28 @@ LEAST_RUNS = 8
 """Runs below which no difference is given."""
 
 
-def alerts(seeds: int) -> Iterator[str]:
+def alerts(seeds: int, pairs_a_day: tuple[float, ...]) -> Iterator[str]:
     """Yield the tables of alerts."""
     yield "| spread | pairs before | within 60 | median | found |\n| --- | --- | --- | --- | --- |"
     yield from detection(seeds)
-    yield "\n| differences | lives with a false alert (1 % allowed) |\n| --- | --- |"
-    yield from false_alerts(seeds)
+    yield "\n| pairs a day | differences | years with a false alert |\n| --- | --- | --- |"
+    for daily in pairs_a_day:
+        # As many pairs for each rate: a year of 5,000 a day is a hundred years of 50.
+        yield from false_alerts(max(round(seeds * pairs_a_day[0] / daily), 2), daily)
 
 
-def detection(seeds: int) -> Iterator[str]:
-    """Yield rows: pairs until a judge that parts by 0.1 is told of, and false alerts."""
-    alpha = FALSE / 4  # of one judge and three models
-    for spread in (0.08, 0.12, 0.16, 0.2):
+CELLS = 4
+"""Cells of a router with one judge and three models: a model has a quarter of the pairs."""
+
+
+def detection(seeds: int, daily: float = 50.0) -> Iterator[str]:
+    """Yield rows: pairs until a judge that parts by 0.1 is told of."""
+    for spread in (0.06, 0.08, 0.12, 0.16, 0.2):
         for before in (0, 200):
             pairs = [
                 found
                 for seed in range(seeds)
-                if (found := _until(seed, 0.1, spread, before, 400, alpha)) is not None
+                if (found := _until(seed, 0.1, spread, before, daily)) is not None
             ]
             within = sum(n <= 60 for n in pairs) / seeds
             middle = np.median(pairs) if pairs else float("nan")
@@ -116,39 +120,36 @@ def detection(seeds: int) -> Iterator[str]:
             )
 
 
-def false_alerts(seeds: int, pairs: int = 3000) -> Iterator[str]:
-    """Yield rows: lives with a false alert, of so many pairs of one model each."""
-    draws: dict[str, Callable[[np.random.Generator], float]] = {
-        "normal 0.12": lambda numbers: float(numbers.normal(0.0, 0.12)),
-        "thumbs, one in five differs": lambda numbers: float(
-            numbers.choice([-1.0, 0.0, 1.0], p=[0.1, 0.8, 0.1])
-        ),
-        "thumbs, one in fifty differs": lambda numbers: float(
-            numbers.choice([-1.0, 0.0, 1.0], p=[0.01, 0.98, 0.01])
-        ),
-    }
-    for name, draw in draws.items():
+def false_alerts(lives: int, daily: float) -> Iterator[str]:
+    """Yield rows: years of one model in which a judge is told of that does not part."""
+    for name, draw in source_worlds.INNOCENT.items():
         false = 0
-        for seed in range(seeds):
-            numbers, cell = np.random.default_rng(FIRST_SEED + seed), Cell.empty(0)
-            for _ in range(pairs):
-                cell.add(round(PARTS * draw(numbers)), 0)
-                if cell.parted(FALSE) is not None:
-                    false += 1
-                    break
-        yield f"| {name} | {false} of {seeds} |"
+        for seed in range(FIRST_SEED, FIRST_SEED + lives):
+            differences = draw(np.random.default_rng(seed), round(365 * daily / CELLS))
+            false += _told_after(differences, daily) is not None
+        yield f"| {daily:.0f} | {name} | {false} of {lives} |"
 
 
-def _until(
-    seed: int, size: float, spread: float, before: int, after: int, alpha: float
-) -> int | None:
-    numbers, cell = np.random.default_rng(FIRST_SEED + seed), Cell.empty(0)
-    for n in range(before + after):
-        offset = size if n >= before else 0.0
-        cell.add(round(PARTS * (offset + numbers.normal(0.0, spread))), 0)
-        if cell.parted(alpha) is not None:
-            return n - before + 1 if n >= before else None
+def _told_after(differences: Array, daily: float) -> int | None:
+    """Return the number of pairs after which a judge is told of."""
+    cell = Cell.empty(0)
+    for n, d in enumerate(differences):
+        cell.add(round(PARTS * float(d)), 0, n * CELLS / daily * DAY)
+        if cell.parted(FALSE_A_YEAR / CELLS) is not None:
+            return n + 1
     return None
+
+
+DAY = 86_400.0
+"""Seconds of a day."""
+
+
+def _until(seed: int, size: float, spread: float, before: int, daily: float) -> int | None:
+    numbers, after = np.random.default_rng(FIRST_SEED + seed), 400
+    differences = numbers.normal(0.0, spread, before + after)
+    differences[before:] += size
+    found = _told_after(differences, daily)
+    return None if found is None or found <= before else found - before
 
 
 def worlds_of(name: str, attacks: list[str], folder: Path) -> dict[str, Callable[[int], World]]:
@@ -171,12 +172,13 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--daily", nargs="*", type=float, default=[50.0, 500.0, 5000.0])
     parser.add_argument("--kept", type=Path, help="file that keeps the runs of this commit")
     parser.add_argument("--forms", action="store_true", help="other forms of correction")
     given = parser.parse_args()
     methods = ("ranks", "offset", *FORMS) if given.forms else tuple(given.methods)
     if given.world == "alerts":
-        rows = alerts(given.seeds)
+        rows = alerts(given.seeds, tuple(given.daily))
     else:
         worlds = worlds_of(given.world, given.attacks, given.data)
         played = Runs(given.kept)

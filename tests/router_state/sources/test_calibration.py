@@ -290,6 +290,16 @@ def test_a_judge_says_nothing_where_its_labels_do_not_follow_gold(
     assert least <= float(np.median(found)) <= most
 
 
+@pytest.mark.parametrize(("follows", "expected"), [(1, 0.0), (-1, 1.0), (0, 1.0)])
+def test_it_is_known_of_any_number_of_pairs_whether_a_judge_says_anything(
+    follows: int, expected: float
+) -> None:
+    for pairs in (10, 1_000, 10_000_000):
+        within = Within(pairs, 0.2, 0.2 * follows, 0.2)
+        if (pairs, follows) != (10, 0):  # ten pairs leave it open
+            assert probability(within) == pytest.approx(expected, abs=1e-3)
+
+
 def test_what_pairs_recommend_is_shown_and_said() -> None:
     for judge, advice in ((favours_large, "offset"), (says_nothing, "on")):
         one = engine()

@@ -22,7 +22,6 @@ from router_state.config import RouterConfig
 from router_state.events import Asked, Judged, Redeclared
 from router_state.instants import utc
 from router_state.learning import intervals
-from router_state.learning.change_blocks import BLOCK
 from router_state.sources.measured_sources import MeasuredSources
 from router_state.sources.parting import Cell
 from router_state.state import invariants
@@ -298,11 +297,11 @@ def test_a_change_in_the_middle_is_found_and_told_once() -> None:
     cell, draw, told = Cell.empty(0), Random(2), []
     for number in range(600):
         bias = 0.15 if number >= 300 else 0.0
-        cell.add(round(1e4 * (0.5 + bias + draw.gauss(0, 0.08))), 5000)
+        cell.add(round(1e4 * (0.5 + bias + draw.gauss(0, 0.08))), 5000, 3600.0 * number)
         if cell.parted(0.003) is not None:
             told.append(number)
     assert len(told) == 1
-    assert 300 < told[0] < 300 + 5 * BLOCK
+    assert 300 < told[0] < 360
 
 
 @pytest.mark.parametrize("draw", ["normal", "thumbs"])
@@ -315,8 +314,8 @@ def test_a_judge_that_does_not_part_is_hardly_ever_told_of(draw: str) -> None:
             if draw == "normal"
             else numbers.choice([-1.0, 0.0, 1.0], 300, p=[0.1, 0.8, 0.1])
         )
-        for d in found:
-            cell.add(round(1e4 * d), 0)
+        for number, d in enumerate(found):
+            cell.add(round(1e4 * d), 0, 86_400.0 * number)
             if cell.parted(0.01) is not None:
                 false += 1
                 break
