@@ -34,13 +34,12 @@ MOST_SCATTER_RIDGE = 1e5
 """Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
 MEMBERS_TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
-BROKEN = 0.2
-"""Chance that a router's labels are broken, before anything is known of it."""
-BROKEN_SLOPE = 1.0
-"""Deviation, around 0, of the slope of a broken router's coefficients on the others': constant
-labels have 0, inverted ones −1, another scale its factor. What fits has 1."""
-LEAST_FIT = 0.5
-"""Chance to fit below which a router is called set aside."""
+LEAST_MEMBER_SLOPE = 0.5
+"""Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
+constant, −1 inverted, and another scale is its factor. Weights by the chance to fit harm no less
+(benchmarks.families)."""
+SURE_OF_SLOPE = 2.0
+"""Deviations by which the slope is below 1 then."""
 LEVEL_SCATTER = 0.1
 """First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
 ROUNDS = 3
@@ -102,7 +101,6 @@ class Kin:
     weights: dict[str, float] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     slope: dict[str, float] = field(default_factory=dict)
-    fits: dict[str, float] = field(default_factory=dict)
     aside: set[str] = field(default_factory=set)
     level_variance: float = LEVEL_SCATTER**2
     total: dict[str, Sums] = field(default_factory=dict)
@@ -123,14 +121,14 @@ class Kin:
     # What is told.
 
     def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
-        """Return what a router says of models, at the present scales."""
-        if not own:
+        """Return what a router says of models, at the present scales: nothing while it is left
+        out."""
+        if not own or member in self.aside:
             return {}
-        fit = self.fits.get(member, 1.0)
         R = self.weights.get(member, 1.0) * self._scatters(own)
         A, b = (np.stack([getattr(one, part) for one in own.values()]) for part in ("A", "b"))
         J, h = _statements(R, A, b - self.levels.get(member, 0.0) * A[:, -1])
-        return {name: Sums(fit * J[k], fit * h[k]) for k, name in enumerate(own)}
+        return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
         """Replace what a router said by what it says now, at the present scales."""
@@ -162,8 +160,6 @@ class Kin:
         b = b + self.levels.get(member, 0.0) * P[:, -1]
         # What counts for more than a memory would be forgotten no faster than it is learned.
         share = np.minimum(1.0, MEMORY / np.maximum(P[:, -1, -1], 1.0))
-        # The others may as well be the broken ones.
-        share = self.fits.get(member, 1.0) * share
         return {name: Sums(share[k] * P[k], share[k] * b[k]) for k, name in enumerate(models)}
 
     def _beyond(self, J: Stack, h: Stack, R: Stack) -> tuple[Stack, Stack]:
@@ -198,7 +194,7 @@ class Kin:
 
     def forget(self, member: str) -> None:
         """Forget a router that has left."""
-        for by_member in (self.weights, self.levels, self.slope, self.fits):
+        for by_member in (self.weights, self.levels, self.slope):
             by_member.pop(member, None)
         self.aside.discard(member)
 
@@ -217,7 +213,6 @@ class Kin:
         }
         self.weights = {name: self.weights.get(name, 1.0) for name in names}
         self.levels = {name: self.levels.get(name, 0.0) for name in names}
-        self.fits = {name: self.fits.get(name, 1.0) for name in names}
         self.aside &= set(names)
         said = {model: _stacked(model, names, members) for model in models}
         square = _square(said.values(), self.d)
@@ -230,10 +225,14 @@ class Kin:
     def _of(self, names: list[str], values: Mapping[str, float]) -> Vector:
         return np.array([values[name] for name in names])
 
+    def _counting(self, names: list[str]) -> Vector:
+        """Return 1 for each router, 0 for one that is left out."""
+        return np.array([float(name not in self.aside) for name in names])
+
     def _say(self, names: list[str], said: Mapping[str, Of]) -> None:
         """Compute what every router says of every model, and the sums."""
         weights, levels = self._of(names, self.weights), self._of(names, self.levels)
-        counts = self._of(names, self.fits)
+        counts = self._counting(names)
         self.total = {}
         for model, of in said.items():
             R = weights[of.at, None] * self.scatter[model].diagonal(self.d)
@@ -268,7 +267,7 @@ class Kin:
         """Move scatters, levels and weights by one step."""
         d, n = self.d, len(names)
         weights, levels = self._of(names, self.weights), self._of(names, self.levels)
-        fits = self._of(names, self.fits)
+        counts = self._counting(names)
         known: dict[str, Vector] = {}
         sizes: dict[str, Vector] = {}
         misfit, freedom, response, information = np.zeros((4, n))
@@ -286,19 +285,18 @@ class Kin:
             response[of.at] += of.h[:, -1] - of.J[:, -1] @ theta[model]
             response[of.at] += levels[of.at] * of.J[:, -1, -1]
             doubt = ((B @ covariances[model]) * B).sum(2) * w * R
-            known[model] = fits[of.at] @ np.maximum(own - doubt, 0.0)
-            sizes[model] = fits[of.at] @ (w * squares)
+            known[model] = counts[of.at] @ np.maximum(own - doubt, 0.0)
+            sizes[model] = counts[of.at] @ (w * squares)
         self._rescale(known, sizes, max(d - 1, 1) * square)
-        self._level(names, response, information, fits)
+        self._level(names, response, information, counts)
         found = (MEMBERS_TAIL + freedom) / (MEMBERS_TAIL + misfit)
         # Where all are unlike none is broken: the scatter has not grown as much yet.
         usual = min(float(np.median(found)), 1.0) if n else 1.0
         self.weights = dict(zip(names, np.minimum(found / usual, 1.0).tolist(), strict=True))
         slopes, doubts = self.slopes(names, said, theta, covariances)
-        found = fit_of(slopes, doubts)
+        least = np.minimum(LEAST_MEMBER_SLOPE, 1.0 - SURE_OF_SLOPE * doubts)
         self.slope = dict(zip(names, slopes.tolist(), strict=True))
-        self.fits = dict(zip(names, found.tolist(), strict=True))
-        self.aside = {name for name, fit in self.fits.items() if fit < LEAST_FIT}
+        self.aside = {name for name, out in zip(names, slopes < least, strict=True) if out}
 
     def slopes(
         self,
@@ -313,13 +311,13 @@ class Kin:
         Args:
             theta, covariances: of θ_a, the latter ÷ σ², by model.
         """
-        fits = self._of(names, self.fits)
+        counts = self._counting(names)
         others: dict[str, Stack] = {}
         n = len(names)
         J, middle, total, along, across = np.zeros((5, n))
         for model, of in said.items():
             precision = np.linalg.inv(covariances[model])
-            own = fits[of.at]
+            own = counts[of.at]
             left = precision - own[:, None, None] * of.J
             rest = precision @ theta[model] - own[:, None] * of.h
             others[model] = np.asarray(np.linalg.solve(left, rest[:, :, None])[:, :, 0], np.float64)
@@ -366,13 +364,15 @@ class Kin:
         self.common = Scatter(ridge, bias)
         self.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
 
-    def _level(self, names: list[str], response: Vector, information: Vector, fits: Vector) -> None:
+    def _level(
+        self, names: list[str], response: Vector, information: Vector, counts: Vector
+    ) -> None:
         """Move the levels of routers, and κ²."""
         shrunk = self.noise / self.level_variance
         found = response / (information + shrunk)
         self.levels = dict(zip(names, found.tolist(), strict=True))
-        squares = float(fits @ (found * found))
-        determined = float(fits @ (information / (information + shrunk)))
+        squares = float(counts @ (found * found))
+        determined = float(counts @ (information / (information + shrunk)))
         first = LEVEL_SCATTER**2 * self.guess.noise / 0.09
         self.level_variance = max((squares + GUESSED * first) / (determined + GUESSED), 1e-6)
 
@@ -383,17 +383,6 @@ def _statements(R: Stack, A: Stack, b: Stack) -> tuple[Stack, Stack]:
     V = np.linalg.inv(A + R[:, :, None] * one)
     J = R[:, :, None] * (one - V * R[:, None, :])
     return (J + J.transpose(0, 2, 1)) / 2.0, R * (V @ b[:, :, None])[:, :, 0]
-
-
-def fit_of(slopes: Vector, doubts: Vector) -> Vector:
-    """Return the chance that routers with these slopes, known to these deviations, fit; 1 for one
-    of which nothing is known."""
-    fitting, broken = doubts**2, doubts**2 + BROKEN_SLOPE**2
-    with np.errstate(over="ignore", invalid="ignore"):
-        log_odds = (slopes - 1.0) ** 2 / fitting - slopes**2 / broken + np.log(fitting / broken)
-        fit = 1.0 / (1.0 + BROKEN / (1.0 - BROKEN) * np.exp(np.minimum(log_odds / 2.0, 700.0)))
-    fit = np.where(np.isfinite(fit), fit, 1.0 - BROKEN) / (1.0 - BROKEN)
-    return np.asarray(np.minimum(fit, 1.0))
 
 
 def _stacked(model: str, names: list[str], members: Members) -> Of:

@@ -27,7 +27,6 @@ class _Side(Struct):
     weights: dict[str, float]
     levels: dict[str, float]
     aside: list[str]
-    fits: dict[str, float] = {}
     models: tuple[float, float] | None = None
     mean: list[float] = []
 
@@ -60,7 +59,6 @@ def _side(kin: Kin) -> _Side:
         {name: round(value, KEPT_DIGITS) for name, value in by_member.items()}
         for by_member in (kin.weights, kin.levels)
     )
-    fits = {name: round(fit, KEPT_DIGITS) for name, fit in kin.fits.items() if fit < 1.0}
     return _Side(
         kin.noise,
         kin.level_variance,
@@ -69,7 +67,6 @@ def _side(kin: Kin) -> _Side:
         weights,
         levels,
         sorted(kin.aside),
-        fits,
         (kin.models.ridge, kin.models.bias),
         kin.mean.tolist(),
     )
@@ -119,7 +116,6 @@ def _kin(head: _Head, side: int, guess: Guess) -> Kin:
         {name: Scatter(*one) for name, one in said.scatter.items()},
         weights=said.weights,
         levels=said.levels,
-        fits=said.fits,
         level_variance=said.level_variance,
         aside=set(said.aside),
     )

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.changes import Journal
+from router_state.families.family_evidence import own_sums
+from router_state.families.family_held import Share
 from router_state.families.family_kin import Kin, Members
-from router_state.families.family_sums import Share, Sums, bytes_of, own_sums, sums_of
+from router_state.families.family_sums import Sums, bytes_of, sums_of
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
 

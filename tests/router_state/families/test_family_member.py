@@ -17,10 +17,12 @@ from router_state.changes import Outcome
 from router_state.config import LIVE, ModelConfig, Price, Prior, RouterConfig
 from router_state.errors import InvalidConfig, UnusablePrior
 from router_state.events import Redeclared
-from router_state.families.family_member import Family, FamilyDeclared
+from router_state.families.family_declared import FamilyDeclared
+from router_state.families.family_evidence import own_sums
+from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report, Told
-from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of, own_sums, sums_of
+from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of, sums_of
 from router_state.state import portable, restoring, state_pieces
 
 D = 4
