@@ -19,9 +19,9 @@ CALM: Final = 1 / 3
 fetched at once."""
 FULL: Final = 2 / 3
 """Share from which on the tick is the longest."""
-LONGEST: Final = 0.008
-"""Seconds of the longest tick: a request waits half of it longer (`benchmarks.stream`, its rows of
-ordinary traffic)."""
+LONGEST: Final = 0.003
+"""Seconds of the longest tick: a request waits for about half of it, and a shorter tick costs more
+CPU (`benchmarks.stream`, its rows of ordinary traffic)."""
 
 
 class FetchPace:
