@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agents.context_store import Decided
+from agents.interfaces import Decided
 from agents.parked import Parked
 from ground.messages import Message, Record
 from ground.traces import Headers

@@ -82,7 +82,7 @@ class World:
 
     def pool(self, pool_id: str) -> Pool:
         """Return a pool."""
-        pool = self.partition(pool_id).pools.pool(pool_id)
+        pool = self.partition(pool_id).pools.get(pool_id)
         assert pool is not None
         return pool
 

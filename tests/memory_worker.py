@@ -15,13 +15,14 @@ from faust.types import TP
 
 from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
-from agents.granting.exchange_grants import report_and_grant
 from agents.group import Group
-from agents.kinship.hear_kin import tell_kin
+from agents.interfaces import Encoder, References
+from agents.members.exchange_grants import report_and_grant
+from agents.members.hear_kin import tell_kin
 from agents.outbox import Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
-from agents.ports import Encoder, Limits, Meter, Ports, References
+from agents.ports import Limits, Meter, Ports
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
@@ -190,10 +191,8 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
-        await resume(self.partitions)
-        await report_and_grant(self.partitions)
-        await tell_kin(self.partitions)
-        await end_waits(self.partitions)
+        for duty in (resume, report_and_grant, tell_kin, end_waits):
+            await self.partitions.each(duty)
         await Sweep(self.partitions).round()
         await publish(self.partitions)
 

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 
 from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
-from agents.granting.exchange_grants import leaving
-from agents.group import Answers, chunks
-from agents.kinship.hear_kin import leaving_family, unwelcome, welcome
+from agents.group import Answers, Note, chunks
 from agents.lane.poison import on_behalf_of
+from agents.members.exchange_grants import leaving_pool
+from agents.members.joining_family import (
+    first_priors,
+    leaving_family,
+    member_of,
+    unwelcome,
+    welcome,
+)
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.publishing.publish import publish
@@ -26,9 +32,8 @@ from agents.table.unpacking import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig
-from router_state.errors import RouterStateError, WrongFamily
+from router_state.errors import RouterStateError
 from router_state.events import Redeclared
-from router_state.families.family_member import Family
 from schemas.event import MalformedEvent
 from schemas.headers import based_on
 from schemas.priors import ReferencedPrior
@@ -120,9 +125,7 @@ def _joining(declaration: Declaration, partition: Partition) -> tuple[str, Route
         return None
     if partition.watermarks.is_applied(message.topic, message.offset):
         return None
-    engine = partition.routers.engine(router_id)
-    member = None if engine is None else engine.state.having(Family)
-    if member is not None and member.declared.name == declared.family.name:
+    if member_of(partition, router_id) == declared.family.name:
         return None
     try:
         config = config_of(declared, offset=message.offset, references=declaration.priors)
@@ -201,11 +204,20 @@ def _put_in_force(declaration: Declaration, partition: Partition, answers: Answe
 
 
 def _remove(router_id: str, partition: Partition, answers: Answers) -> None:
-    answers.notes += leaving(partition, router_id, None)
-    answers.notes += leaving_family(partition, router_id, None)
+    answers.notes += _leaving(partition, router_id, None)
     partition.routers.drop(router_id)
     partition.pools.joined(router_id, None)
     partition.news.changed(router_id)
+
+
+def _leaving(partition: Partition, router_id: str, declared: RouterDeclared | None) -> list[Note]:
+    """Return a router's last reports to the pool and the family that it leaves."""
+    pool = None if declared is None else declared.pool
+    family = None if declared is None or declared.family is None else declared.family.name
+    return [
+        *leaving_pool(partition, router_id, pool),
+        *leaving_family(partition, router_id, family),
+    ]
 
 
 def _declare(
@@ -216,15 +228,10 @@ def _declare(
         config_of(declared, offset=message.offset, references=declaration.priors),
         applied=partition.watermarks.both(*partition.feedback_topics),
     )
-    priors = partition.families.take_welcome(router_id) or []
-    for told in priors:
-        if told.refused:
-            raise WrongFamily(told.refused)
+    priors = first_priors(partition, router_id)
     if (engine := routers.engine(router_id)) is not None:
         _require_same_coordinates(engine.state.config, config, partition)
-        left = leaving(partition, router_id, declared.pool)
-        family = None if declared.family is None else declared.family.name
-        left += leaving_family(partition, router_id, family)
+        left = _leaving(partition, router_id, declared)
         changes = routers.apply(router_id, Redeclared(config), now=partition.clock())
         if changes.refusal is not None:
             raise changes.refusal

@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Mapping
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from agents.context_store import Ref
 from agents.feedback.core_events import core_event
 from agents.feedback.waiting_feedback import parked_from, wait, waiting
 from agents.group import Answers, Batch
+from agents.interfaces import Ref
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.refusal_kinds import FromTheFuture, Refusal

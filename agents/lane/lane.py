@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from agents.group import Answers, Batch, Group
+from agents.interfaces import Inbox
 from agents.lane.poison import blamed
 from agents.lane.under_way import UnderWay, Voided
 from agents.parked import Parked
-from agents.ports import Inbox, Ports
+from agents.ports import Ports
 from agents.table.recovered import Recovered
 from agents.taking.next_group import Decode, NextGroup
 from agents.taking.turns import Turns

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
+from agents.interfaces import Table
 from agents.lane.poison import blamed
 from agents.partition.news import News
-from agents.ports import Ports, Table
+from agents.ports import Ports
 from agents.table import keys
 from ground.boundary import Attempt
 from router_state.changes import Alert
-
-OF: Final = {keys.HEAD: "router", keys.POOL: "pool", keys.FAMILY: "family"}
-"""Words for routers, pools and families, by the kind of their records."""
 
 
 class Aside:
@@ -52,7 +49,7 @@ class Aside:
             yield
         if (error := attempt.error) is None:
             self.done(work, kind, name)
-        elif blamed(error, f"{work} of {OF[kind]} {name}") is None:
+        elif blamed(error, f"{work} of {keys.OF[kind]} {name}") is None:
             raise error
         else:
             self.note(work, kind, name, why=type(error).__name__)
@@ -72,6 +69,6 @@ class Aside:
     def _tell(self, work: str, kind: bytes, name: str, why: str) -> None:
         now = self._ports.clock()
         self._ports.meter.count("set_aside")
-        evidence = {"work": work, "of": OF[kind], "why": why, "partition": self._table.number}
+        evidence = {"work": work, "of": keys.OF[kind], "why": why, "partition": self._table.number}
         alert = Alert("set_aside", "down", 1.0, since=now, observed_at=now, evidence=evidence)
         self._news.alerts.append((name, alert))

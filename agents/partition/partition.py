@@ -5,7 +5,8 @@ handle its events.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal
 
 from msgspec import structs
@@ -13,6 +14,7 @@ from msgspec import structs
 from agents.group import Answers, Batch
 from agents.lane.lane import Lane
 from agents.lane.poison import on_behalf_of
+from agents.lane.under_way import Gone
 from agents.parked import Parked
 from agents.partition.aside import Aside
 from agents.partition.news import News
@@ -64,6 +66,14 @@ class Worker:
 
     def __contains__(self, number: object) -> bool:
         return number in self._partitions
+
+    async def each(self, duty: Callable[[Partition], Awaitable[None]]) -> None:
+        """Do a duty for each partition. One that is lost meanwhile is passed over: its next owner
+        does the duty.
+        """
+        for partition in self:
+            with suppress(Gone):
+                await duty(partition)
 
     @property
     def routers(self) -> int:

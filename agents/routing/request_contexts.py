@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from agents.context_store import Prompt
+from agents.interfaces import Prompt
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.refusal_kinds import (

@@ -35,6 +35,8 @@ FAMILY: Final = b"f"
 the piece."""
 GONE: Final = b"g"
 """Mark of a router that was removed, while records of it are still to be deleted."""
+OF: Final = {HEAD: "router", POOL: "pool", FAMILY: "family"}
+"""Words for routers, pools and families, by the kind of their records."""
 
 _END = b"\x00"
 """End of the router_id, which has no zero byte: so no router's keys begin with another's."""

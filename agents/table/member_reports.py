@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from agents.group import Note
-from agents.table.pool_notes import report_note
 from router_state.periods.reporting import Reported
 
 OFTEN = 1.0
@@ -50,10 +48,10 @@ class Reports:
             return True
         return moves != last.moves and now - last.at >= OFTEN
 
-    def send(
+    def take(
         self, member: str, report: Reported, until: float | None, *, now: float, due: bool
-    ) -> list[Note]:
-        """Return a report to be sent.
+    ) -> Reported | None:
+        """Return a report that is to be sent, and note that it is the member's last.
 
         Args:
             until: time at which the member's last holding ends.
@@ -64,6 +62,6 @@ class Reports:
             spent = sum(held.spent_usd for held in report.lines)
             moved = abs(spent - last.spent) > MOVED * last.left
             if now - last.at < (OFTEN if moved else SELDOM) or report.moves == last.moves:
-                return []
+                return None
         self._last[member] = Last(report, now=now, until=until)
-        return [report_note(report, now=now)]
+        return report

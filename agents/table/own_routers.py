@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from agents.context_store import Decided
-from agents.ports import Table
+from agents.interfaces import Decided, Table
 from agents.refusal_kinds import RouterUnreadable
 from agents.table import keys
 from agents.table.removed_routers import RemovedRouters

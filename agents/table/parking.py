@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from agents.interfaces import Table
 from agents.parked import Parked
-from agents.ports import Table
 from agents.table import keys
 from ground.messages import Message
 from router_state.errors import DamagedState

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from agents.context_store import Decided
-from agents.ports import Table
+from agents.interfaces import Decided, Table
 from agents.table import keys
 from agents.table.family_records import Families
 from agents.table.own_routers import Routers

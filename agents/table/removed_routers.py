@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.ports import Table
+from agents.interfaces import Table
 from agents.table import keys
 
 TOMBSTONE_BYTES = 40

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 
 import numpy as np
 
-from agents.context_store import Decided
-from agents.ports import Table
+from agents.interfaces import Decided, Table
 from agents.table import keys
 from router_state.changes import CONFIG, HEAD
 from router_state.record import RequestRecord

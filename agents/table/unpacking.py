@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from agents.ports import Table
+from agents.interfaces import Table
 from agents.table import keys
 from agents.table.request_records import Requests, key_of
 from router_state.engine import Engine

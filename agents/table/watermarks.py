@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import orjson
 
-from agents.ports import Table
+from agents.interfaces import Table
 from agents.table import keys
 from router_state.errors import DamagedState
 from router_state.packing.framing import body_of, decoded, frame

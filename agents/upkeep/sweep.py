@@ -7,13 +7,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
+from agents.interfaces import Table
 from agents.lane.poison import on_behalf_of
-from agents.lane.under_way import Gone
 from agents.partition.partition import Partition, Worker
-from agents.ports import Table
 from agents.refusal_kinds import InternalError
 from agents.table import keys
 from agents.table.removed_routers import TOMBSTONE_BYTES
@@ -65,9 +63,7 @@ class Sweep:
         """Sweep the next few routers of each partition."""
         if self._memory.look(self._worker.ports.states.size):
             self._warn_of_memory()
-        for partition in self._worker:
-            with suppress(Gone):
-                await self._sweep(partition)
+        await self._worker.each(self._sweep)
 
     async def _sweep(self, partition: Partition) -> None:
         """Sweep the next few routers of a partition. Raises Gone."""

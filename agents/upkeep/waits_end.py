@@ -4,33 +4,25 @@ interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 
 from agents.declaring.in_force import repeat
 from agents.feedback import waiting_feedback
 from agents.group import Answers, chunks
 from agents.lane.poison import try_alone
-from agents.lane.under_way import Gone
 from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.routing import waiting_requests
 from agents.routing.waiting_requests import is_being_answered, route_waiting
 
 
-async def resume(partitions: Iterable[Partition]) -> None:
+async def resume(partition: Partition) -> None:
     """Finish interrupted work, once after each recovery or roll-back of a partition. Deliver
     refusals, answer requests whose router is known, delete records of removed routers, and repeat
-    overtaken declarations in force.
+    overtaken declarations in force. Raises Gone.
     """
-    for partition in partitions:
-        if partition.interrupted:
-            with suppress(Gone):
-                await _resume(partition)
-
-
-async def _resume(partition: Partition) -> None:
+    if not partition.interrupted:
+        return
     # The mark is cleared first, as a roll-back below sets it again.
     partition.interrupted = False
     undelivered, partition.undelivered = partition.undelivered, []
@@ -43,16 +35,12 @@ async def _resume(partition: Partition) -> None:
     await repeat(router_ids, partition)
 
 
-async def end_waits(partitions: Iterable[Partition]) -> None:
-    """Refuse the parked events whose time is up."""
-    for partition in partitions:
-        with suppress(Gone):
-            for portion in chunks(
-                _hopeless(partition),
-                lambda parked: len(parked.value or b""),
-                limit=partition.group_bytes,
-            ):
-                await try_alone(portion, partial(_end, partition), partition.give_up)
+async def end_waits(partition: Partition) -> None:
+    """Refuse the parked events whose time is up. Raises Gone."""
+    for portion in chunks(
+        _hopeless(partition), lambda parked: len(parked.value or b""), limit=partition.group_bytes
+    ):
+        await try_alone(portion, partial(_end, partition), partition.give_up)
 
 
 async def _end(partition: Partition, portion: list[Parked]) -> None:

@@ -7,9 +7,9 @@ from functools import partial
 
 from faust.types import TP
 
-from agents.context_store import Contexts
+from agents.interfaces import Contexts, Encoder, References
 from agents.outbox import Outbox
-from agents.ports import Encoder, Limits, Meter, Ports, References
+from agents.ports import Limits, Meter, Ports
 from ground.boundary import leave, now
 from streams.log.reach import Reach
 from streams.partitioner import partition_of

@@ -30,8 +30,8 @@ class PoolMetrics(Collector):
         found = [
             pool
             for pools in (partition.pools for partition in self._worker)
-            for pool_id in pools.pools
-            if (pool := pools.pool(pool_id)) is not None
+            for pool_id in pools.names
+            if (pool := pools.get(pool_id)) is not None
         ]
         for name, (metric, meaning) in FAMILIES.items():
             family = GaugeMetricFamily(metric, meaning, labels=["pool", "line"])

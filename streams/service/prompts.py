@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from agents.context_store import Prompt
+from agents.interfaces import Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from ground.boundary import Attempt
 from ground.files.array_folder import UnusableArrays

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.declaring.declare_routers import declare_routers
 from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
-from agents.granting.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
-from agents.kinship.hear_kin import HearKin, tell_kin
+from agents.members.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
+from agents.members.hear_kin import HearKin, tell_kin
 from agents.partition.partitions import Partitions
 from agents.publishing.behind import Behind
 from agents.publishing.publish import publish
@@ -99,12 +100,12 @@ def _register(app: App, partitions: Partitions) -> None:
     app.settle = partitions.forget_delivered
     sweep = Sweep(partitions)
     for seconds, duty in (
-        (PUBLISH_EVERY, lambda: publish(partitions)),
+        (PUBLISH_EVERY, partial(publish, partitions)),
         (HOLD_BACK_EVERY, partitions.hold_back),
-        (GRANT_EVERY, lambda: report_and_grant(partitions)),
-        (TELL_KIN_EVERY, lambda: tell_kin(partitions)),
-        (END_WAITS_EVERY, lambda: resume(partitions)),
-        (END_WAITS_EVERY, lambda: end_waits(partitions)),
+        (GRANT_EVERY, partial(partitions.each, report_and_grant)),
+        (TELL_KIN_EVERY, partial(partitions.each, tell_kin)),
+        (END_WAITS_EVERY, partial(partitions.each, resume)),
+        (END_WAITS_EVERY, partial(partitions.each, end_waits)),
         (LOOK_BEHIND_EVERY, Behind(partitions).look),
         (SWEEP_EVERY, sweep.round),
     ):

@@ -10,8 +10,8 @@ from functools import cache
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from agents.context_store import Encode, Prompt
 from agents.group import Group
+from agents.interfaces import Encode, Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome

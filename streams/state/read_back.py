@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.context_store import Ref
+from agents.interfaces import Ref
 from agents.table import keys
 from streams.log.consumer import log_consumer
 from streams.settings import Settings

@@ -17,7 +17,7 @@ import redis.asyncio as redis
 from aiokafka.errors import KafkaError
 from redis.exceptions import InvalidResponse, ResponseError
 
-from agents.context_store import Decided, DecidedAt, Ref
+from agents.interfaces import Decided, DecidedAt, Ref
 from ground.boundary import Attempt, retrying
 from router_state.config import Vector
 from streams.log.reach import Reach

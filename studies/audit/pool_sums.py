@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.table.pool_notes import grant_of, report_of
+from agents.members.pool_notes import grant_of, report_of
 from router_state.engine import Engine
 from router_state.periods.holdings import Grant, Granted, Holdings
 from router_state.periods.period_budgets import Periods
@@ -38,8 +38,8 @@ class PoolCheck:
 
     def add(self, evidence: Evidence, read: Progress) -> None:
         """Add one partition's pools and members."""
-        for pool_id in evidence.state.pools.pools:
-            pool = evidence.state.pools.pool(pool_id)
+        for pool_id in evidence.state.pools.names:
+            pool = evidence.state.pools.get(pool_id)
             if pool is None:
                 why = evidence.state.pools.unreadable[pool_id]
                 self._findings.violation(Kind.CORRUPT, f"pool {pool_id}", why)

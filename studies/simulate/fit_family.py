@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from agents.table.kin_notes import estimated
+from agents.members.kin_notes import estimated
 from router_state.config import LIVE, Price
 from router_state.families.family_owner import FIRST_ROUNDS, FamilyOwner
 from router_state.families.family_reports import Model, Report

@@ -16,7 +16,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from redis.exceptions import ConnectionError
 
-from agents.context_store import Ref
+from agents.interfaces import Ref
 from agents.table import keys
 from streams.log.reach import Reach
 from streams.log.service_topics import create_topics

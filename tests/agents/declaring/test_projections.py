@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.context_store import Prompt
 from agents.declaring.configuration import declaration_of
-from agents.ports import Encoder
+from agents.interfaces import Encoder, Prompt
 from router_state.config import ProjectionRef
 from router_state.state import portable
 from streams.encoder.projection import Projection

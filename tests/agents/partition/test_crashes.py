@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.context_store import Prompt
-from agents.ports import Encoder
+from agents.interfaces import Encoder, Prompt
 from agents.upkeep.waits_end import end_waits
 from tests.agents.crashing import (
     CONTEXT,
@@ -143,7 +142,7 @@ async def test_request_whose_router_came_in_time_is_not_refused_while_it_is_answ
     declaring = asyncio.create_task(worker.take("routers", [log.event("routers", router(HOME))]))
     await worker.at_gate.wait()
     worker.clock.now += 3600.0
-    await end_waits(worker.partitions)
+    await worker.partitions.each(end_waits)
     worker.gate.set()
     await declaring
     await worker.pass_time()

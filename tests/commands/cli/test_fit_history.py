@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from agents.table.kin_notes import brought_of
+from agents.members.kin_notes import brought_of
 from benchmarks.history import ROUTER, write_history
 from commands.cli import main
 from router_state.families.family_owner import FamilyOwner

@@ -5,27 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 
-from agents.group import Answers, Batch, Note
-from agents.lane.under_way import Gone
-from agents.parked import Parked
+from agents.group import Answers, Note
+from agents.members.one_by_one import OneByOne
+from agents.members.pool_notes import grant_note, grant_of, report_note, report_of
 from agents.partition.partition import Partition
 from agents.table import keys
-from agents.table.pool_notes import grant_of, report_note, report_of
 from agents.table.pool_records import left_of
-from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.boundary import undoing
 from ground.messages import Record, headers_of
 from router_state.changes import Outcome
 from router_state.engine import Engine
-from router_state.errors import RouterStateError
 from router_state.periods.holdings import Lapsed
 from router_state.periods.period_budgets import Periods
+from router_state.periods.reporting import Reported
 from router_state.pools.pool_config import PoolConfig
-from schemas.event import MalformedEvent, decode_keyed
+from schemas.event import decode_keyed
 from schemas.headers import epoch_of
 from schemas.leases import LeaseNoted
 from schemas.pools import decode_pool
@@ -39,43 +35,7 @@ one.
 """
 
 
-class _PoolEvents(Batch):
-    """Events of one topic about pools, applied one by one."""
-
-    __slots__ = ("_partition",)
-
-    def __init__(self, partition: Partition, messages: list[Record]) -> None:
-        super().__init__(messages)
-        self._partition = partition
-
-    def apply(self, answers: Answers) -> None:
-        """Apply the events. An event that the state contains or that belongs elsewhere changes
-        nothing.
-        """
-        partition = self._partition
-        for message in self.messages:
-            if partition.watermarks.is_applied(message.topic, message.offset):
-                continue
-            answers.at = message
-            try:
-                self._apply(message, partition, answers)
-            except (MalformedEvent, WrongPartition, RouterStateError) as error:
-                key = (message.key or b"").decode(errors="replace")
-                parked = Parked.of(message, error, router_id=key)
-                partition.refuse_later(parked, error, answers)
-
-    def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
-        raise NotImplementedError
-
-    def _is_at_home(self, message: Record, key: str, answers: Answers) -> bool:
-        check_size(message, self._partition.group_bytes)
-        if is_at_home(message, key, partition_of=self._partition.ports.log.partition_of):
-            return True
-        answers.strays.append((message, key))
-        return False
-
-
-class DeclarePools(_PoolEvents):
+class DeclarePools(OneByOne):
     """Put declarations of pools in force.
 
     Reads `pb.pools` (key pool_id; null: the pool is gone). Writes the pool to `router_states`, and
@@ -91,10 +51,11 @@ class DeclarePools(_PoolEvents):
         pool_id, declared = decode_pool(key=message.key, value=message.value)
         if self._is_at_home(message, pool_id, answers):
             config = None if declared is None else PoolConfig.read(declared, offset=message.offset)
-            answers.notes += partition.pools.declare(pool_id, config, now=partition.clock())
+            now = partition.clock()
+            answers.notes += _notes(partition.pools.declare(pool_id, config, now=now), now=now)
 
 
-class ExchangeGrants(_PoolEvents):
+class ExchangeGrants(OneByOne):
     """Apply reports of members to their pools, and grants of pools to their members.
 
     Reads `pb.leases` (key: the recipient). Writes pools and routers to `router_states`, and a
@@ -117,7 +78,7 @@ class ExchangeGrants(_PoolEvents):
         epoch = epoch_of(headers_of(message))
         grant = grant_of(note, offset=message.offset, epoch=epoch)
         if note.member_kind == "pool":
-            answers.notes += pools.take_grant(note.member_id, grant, now=now)
+            answers.notes += _notes(pools.take_grant(note.member_id, grant, now=now), now=now)
         elif (engine := partition.routers.engine(note.member_id)) is not None:
             changes = partition.routers.apply(note.member_id, grant, now=now)
             if changes.refusal is not None:
@@ -126,7 +87,7 @@ class ExchangeGrants(_PoolEvents):
                 answers.notes += _report_router(partition, note.member_id, engine)
 
 
-def leaving(partition: Partition, router_id: str, pool_id: str | None) -> list[Note]:
+def leaving_pool(partition: Partition, router_id: str, pool_id: str | None) -> list[Note]:
     """Return a router's last report to its pool if the router's next declaration names another
     pool, or none.
     """
@@ -135,23 +96,21 @@ def leaving(partition: Partition, router_id: str, pool_id: str | None) -> list[N
     now, engine = partition.clock(), partition.routers.engine(router_id)
     periods = None if engine is None else engine.state.having(Periods)
     report = None if periods is None else periods.reported(router_id, now=now, left=True)
-    return [] if report is None else [report_note(left_of(report), now=now)]
+    return _notes(None if report is None else left_of(report), now=now)
 
 
-async def report_and_grant(partitions: Iterable[Partition]) -> None:
-    """Send the due reports of members, and let pools grant."""
-    for partition in partitions:
-        if partition.pools:
-            with suppress(Gone):
-                await _report_and_grant(partition)
+def _notes(report: Reported | None, *, now: float) -> list[Note]:
+    return [] if report is None else [report_note(report, now=now)]
 
 
-async def _report_and_grant(partition: Partition) -> None:
-    """Send one partition's reports and grants. Raises Gone."""
+async def report_and_grant(partition: Partition) -> None:
+    """Send the due reports of members, and let pools grant. Raises Gone."""
+    if not partition.pools:
+        return
     async with partition.lane.group() as answers:
         answers.notes += _report(partition)
     await asyncio.sleep(0)
-    pool_ids = deque(partition.pools.pools)
+    pool_ids = deque(partition.pools.names)
     while pool_ids:
         async with partition.lane.group() as answers:
             answers.notes += _grant(pool_ids, partition)
@@ -173,10 +132,11 @@ def _report(partition: Partition) -> list[Note]:
         with aside.trying("report", keys.HEAD, router_id):
             if (engine := routers.engine(router_id)) is not None:
                 found += _report_router(partition, router_id, engine, due=True)
-    for pool_id in pools.pools:
+    for pool_id in pools.names:
         if not aside.skips("report", keys.POOL, pool_id):
             with aside.trying("report", keys.POOL, pool_id):
-                found += pools.report_pool(pool_id, now=partition.clock(), due=True)
+                now = partition.clock()
+                found += _notes(pools.report_pool(pool_id, now=now, due=True), now=now)
     return found
 
 
@@ -189,7 +149,7 @@ def _report_router(
     now, periods = partition.clock(), engine.state.having(Periods)
     if periods is not None and any(line.has_lapsed(now) for line in periods.ledger.held):
         partition.routers.apply(router_id, Lapsed(), now=now)
-    return partition.pools.report_router(router_id, engine, now=now, due=due)
+    return _notes(partition.pools.report_router(router_id, engine, now=now, due=due), now=now)
 
 
 def _grant(pool_ids: deque[str], partition: Partition) -> list[Note]:
@@ -206,8 +166,10 @@ def _grant(pool_ids: deque[str], partition: Partition) -> list[Note]:
                 aside.trying("lend", keys.POOL, pool_id),
                 undoing(partial(pools.forget, pool_id)),
             ):
-                notes, size = pools.grant(pool_id, now=partition.clock(), limit=limit)
-                found, limit = found + notes, limit - size - pools.weight(pool_id)
+                now = partition.clock()
+                grants, size = pools.grant(pool_id, now=now, limit=limit)
+                found += [grant_note(member, grant, now=now) for member, grant in grants]
+                limit -= size + pools.weight(pool_id)
         if not pools.unsent.get(pool_id):
             pool_ids.popleft()
         if time.perf_counter() - began > SECONDS_AT_ONCE:

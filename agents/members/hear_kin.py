@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 
-from msgspec import structs
-
-from agents.group import Answers, Batch, Note
-from agents.lane.under_way import Gone
-from agents.parked import Parked
-from agents.partition.partition import Partition
-from agents.table import keys
-from agents.table.kin_notes import (
+from agents.group import Answers, Note
+from agents.members.joining_family import projection_of
+from agents.members.kin_notes import (
     brought_of,
     family_note,
     report_notes,
@@ -23,12 +16,13 @@ from agents.table.kin_notes import (
     told_note,
     told_of,
 )
-from agents.taking.intake import WrongPartition, check_size, is_at_home
+from agents.members.one_by_one import OneByOne
+from agents.partition.partition import Partition
+from agents.table import keys
 from ground.boundary import undoing
 from ground.messages import Record
-from router_state.config import RouterConfig
 from router_state.engine import Engine
-from router_state.errors import RouterStateError, WrongFamily
+from router_state.errors import WrongFamily
 from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Report, Told
@@ -40,13 +34,9 @@ SECONDS_AT_ONCE = 0.01
 """Seconds of the event loop for one record batch of reports or priors; the others wait for the next
 one.
 """
-WELCOME_SECONDS = 1.0
-"""Longest time that a declaration waits for the family's prior: requests of a router that is not
-declared yet wait for two seconds.
-"""
 
 
-class HearKin(Batch):
+class HearKin(OneByOne):
     """Apply reports of members to their families, and priors of families to their members.
 
     Reads `pb.kin` (key: the recipient). Writes families and routers to `router_states`, and what a
@@ -55,34 +45,14 @@ class HearKin(Batch):
     `wrong_family` for what another family brought.
     """
 
-    __slots__ = ("_partition",)
+    __slots__ = ()
     name = "kin"
 
-    def __init__(self, partition: Partition, messages: list[Record]) -> None:
-        super().__init__(messages)
-        self._partition = partition
-
-    def apply(self, answers: Answers) -> None:
-        """Apply the records, one by one."""
-        partition = self._partition
-        for message in self.messages:
-            if partition.watermarks.is_applied(message.topic, message.offset):
-                continue
-            answers.at = message
-            try:
-                self._apply(message, answers)
-            except (MalformedEvent, WrongPartition, RouterStateError) as error:
-                key = (message.key or b"").decode(errors="replace")
-                parked = Parked.of(message, error, router_id=key)
-                partition.refuse_later(parked, error, answers)
-
-    def _apply(self, message: Record, answers: Answers) -> None:
-        partition = self._partition
+    def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
         note = decode_keyed(KinNoted, key=message.key, value=message.value)
-        check_size(message, partition.group_bytes)
-        if not is_at_home(message, note.router_id, partition_of=partition.ports.log.partition_of):
-            answers.strays.append((message, note.router_id))
-        elif note.kind == "report":
+        if not self._is_at_home(message, note.router_id, answers):
+            return
+        if note.kind == "report":
             answers.notes += _hear(report_of(note), partition)
         elif note.kind == "brought":
             if note.brought is None:
@@ -117,84 +87,8 @@ def _take_over(router_id: str, told: Told, partition: Partition) -> None:
         partition.routers.apply(router_id, told, now=partition.clock()).accepted()
 
 
-# Declarations.
-
-
-async def welcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]]) -> None:
-    """Ask the families of routers that are about to be declared for their priors, and wait for
-    them, for `WELCOME_SECONDS` at most. Raises Gone."""
-    waits = []
-    async with partition.lane.group() as answers:
-        for router_id, config in joining:
-            report = _first_report(router_id, config, partition)
-            answers.notes += report_notes(report, now=partition.clock())
-            waits.append(partition.families.welcome(router_id).wait())
-    with suppress(TimeoutError):
-        async with asyncio.timeout(WELCOME_SECONDS):
-            await asyncio.gather(*waits)
-
-
-def unwelcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]]) -> list[Note]:
-    """Return the last reports of routers that have asked for a prior, and whose declaration was
-    refused."""
-    found: list[Note] = []
-    for router_id, config in joining:
-        if partition.families.take_welcome(router_id) is not None:
-            report = structs.replace(_first_report(router_id, config, partition), left=True)
-            found += report_notes(report, now=partition.clock())
-    return found
-
-
-def _first_report(router_id: str, config: RouterConfig, partition: Partition) -> Report:
-    declared = config.capabilities[Family.name]
-    return Report(
-        declared.name,
-        router_id,
-        config.offset,
-        0,
-        config.dimensions,
-        projection_of(config, partition),
-        declared.gives,
-        declared.takes,
-        names=tuple(config.models),
-    )
-
-
-def projection_of(config: RouterConfig, partition: Partition) -> str:
-    """Return the checksum of what makes a router's contexts of prompts; "": nothing does."""
-    if config.projection is not None:
-        return config.projection.sha256
-    encoder = partition.ports.encoder
-    return "" if encoder is None else encoder.projections.get(config.dimensions, "")
-
-
-def leaving_family(partition: Partition, router_id: str, family: str | None) -> list[Note]:
-    """Return a router's last report to its family if its next declaration names another one, or
-    none.
-    """
-    engine = partition.routers.engine(router_id)
-    member = None if engine is None else engine.state.having(Family)
-    if member is None or engine is None or member.declared.name == family:
-        return []
-    partition.families.gone(router_id)
-    projection = projection_of(engine.state.config, partition)
-    report = member.reported(router_id, projection, left=True)
-    return list(report_notes(report, now=partition.clock()))
-
-
-# Work by the clock.
-
-
-async def tell_kin(partitions: Iterable[Partition]) -> None:
-    """Send the due reports of members, estimate what is due, and tell members."""
-    for partition in partitions:
-        if partition.families:
-            with suppress(Gone):
-                await _tell(partition)
-
-
-async def _tell(partition: Partition) -> None:
-    """Do the work of one partition. Raises Gone."""
+async def tell_kin(partition: Partition) -> None:
+    """Send the due reports of members, estimate what is due, and tell members. Raises Gone."""
     families, aside = partition.families, partition.aside
     while families.due:
         async with partition.lane.group() as answers:

@@ -1,1 +1,0 @@
-"""Conversations of families with their members."""

@@ -1,0 +1,48 @@
+"""Apply records to pools, families and their members, one by one."""
+
+from __future__ import annotations
+
+from agents.group import Answers, Batch
+from agents.parked import Parked
+from agents.partition.partition import Partition
+from agents.taking.intake import WrongPartition, check_size, is_at_home
+from ground.messages import Record
+from router_state.errors import RouterStateError
+from schemas.event import MalformedEvent
+
+
+class OneByOne(Batch):
+    """Records of one topic, each of which is applied or refused by itself."""
+
+    __slots__ = ("_partition",)
+
+    def __init__(self, partition: Partition, messages: list[Record]) -> None:
+        super().__init__(messages)
+        self._partition = partition
+
+    def apply(self, answers: Answers) -> None:
+        """Apply the records. A record that the state contains or that belongs elsewhere changes
+        nothing.
+        """
+        partition = self._partition
+        for message in self.messages:
+            if partition.watermarks.is_applied(message.topic, message.offset):
+                continue
+            answers.at = message
+            try:
+                self._apply(message, partition, answers)
+            except (MalformedEvent, WrongPartition, RouterStateError) as error:
+                key = (message.key or b"").decode(errors="replace")
+                parked = Parked.of(message, error, router_id=key)
+                partition.refuse_later(parked, error, answers)
+
+    def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
+        raise NotImplementedError
+
+    def _is_at_home(self, message: Record, key: str, answers: Answers) -> bool:
+        """Tell whether a record belongs to this partition; if not, it is forwarded."""
+        check_size(message, self._partition.group_bytes)
+        if is_at_home(message, key, partition_of=self._partition.ports.log.partition_of):
+            return True
+        answers.strays.append((message, key))
+        return False

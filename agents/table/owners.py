@@ -1,0 +1,136 @@
+"""What a partition holds for several routers together, pools or families, in the durable table."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from agents.interfaces import Table
+from agents.table import keys
+from router_state.errors import DamagedState
+
+log = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """A pool or a family.
+
+    Attributes:
+        changed: names of the pieces that differ from what was last written.
+    """
+
+    changed: set[str]
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether nothing is left of it."""
+        ...
+
+
+O = TypeVar("O", bound=Owner)  # noqa: E741
+
+
+class Owners(ABC, Generic[O]):
+    """The pools, or the families, of one partition: unpacked when first needed, and written once
+    per group.
+
+    Attributes:
+        kind: kind of their keys.
+        dirty: those that the present group has changed.
+        unreadable: those of which a record can't be read, and the reason.
+    """
+
+    kind: ClassVar[bytes]
+
+    def __init__(self, table: Table, found: Mapping[bytes, list[bytes]]) -> None:
+        self._table = table
+        self.index(found)
+
+    def index(self, found: Mapping[bytes, list[bytes]]) -> None:
+        """Take them from the table, whose keys were found by their kinds."""
+        self._owners: dict[str, O | None] = {}
+        self._pieces: dict[str, set[str]] = {}
+        for raw in found.get(self.kind, ()):
+            _, name, piece = keys.split(raw)
+            self._owners[name] = None
+            self._pieces.setdefault(name, set()).add(piece)
+        self.dirty: set[str] = set()
+        self.unreadable: dict[str, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all of them."""
+        return list(self._owners)
+
+    def get(self, name: str) -> O | None:
+        """Return one by its name; None if it does not exist or can't be read."""
+        found = self._owners.get(name)
+        if found is None and name in self._owners and name not in self.unreadable:
+            try:
+                found = self._owners[name] = self._unpack(name, self._pieces[name])
+            except DamagedState as error:
+                log.error("%s %s can't be read: %s", keys.OF[self.kind], name, error)
+                self.unreadable[name] = str(error)
+        return found
+
+    def _start(self, name: str, owner: O) -> O:
+        """Add one that begins. Records under its name that can't be read are overwritten."""
+        self._owners[name] = owner
+        owner.changed |= self._pieces.setdefault(name, set())
+        self.unreadable.pop(name, None)
+        return owner
+
+    @abstractmethod
+    def _unpack(self, name: str, pieces: Collection[str]) -> O:
+        """Return one from its records. Raises DamagedState."""
+
+    @abstractmethod
+    def _pack(self, owner: O, piece: str) -> bytes | None:
+        """Return one piece as a record; None if the piece no longer exists."""
+
+    def record(self, name: str, piece: str) -> bytes:
+        """Return the record of a piece; an empty one if there is none."""
+        return self._table.get(keys.key(self.kind, name, piece)) or b""
+
+    def forget(self, name: str) -> None:
+        """Drop the unwritten changes that timed work has made to one."""
+        if self._pieces.get(name):
+            self._owners[name] = None
+        else:
+            self._owners.pop(name, None)
+        self.dirty.discard(name)
+
+    def write(self) -> None:
+        """Put the changes into the table."""
+        for name in sorted(self.dirty):
+            owner = self._owners[name]
+            assert owner is not None
+            if owner.is_done:
+                self._drop(name)
+                continue
+            for piece in sorted(owner.changed.difference(self._held_back(name))):
+                self._write(name, owner, piece)
+        self.dirty.clear()
+
+    def _held_back(self, name: str) -> Collection[str]:
+        """Return the pieces that are not written yet."""
+        return ()
+
+    def _write(self, name: str, owner: O, piece: str) -> int:
+        """Put one piece into the table; return its approximate bytes in a record batch."""
+        owner.changed.discard(piece)
+        at, packed = keys.key(self.kind, name, piece), self._pack(owner, piece)
+        if packed is None:
+            self._pieces[name].discard(piece)
+            self._table.delete(at)
+            return len(at)
+        self._pieces[name].add(piece)
+        self._table.put(at, packed)
+        return len(at) + len(packed)
+
+    def _drop(self, name: str) -> None:
+        del self._owners[name]
+        for piece in sorted(self._pieces.pop(name)):
+            self._table.delete(keys.key(self.kind, name, piece))
