@@ -42,6 +42,60 @@ class Alert:
     signal: Literal["reward", "cost", "latency"] | None = None
 
 
+class Outcome(StrEnum):
+    """Outcome of an event."""
+
+    APPLIED = "applied"
+    REVISED = "revised"
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+
+
+APPLIED, REVISED, DUPLICATE = Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE
+"""Outcomes of bills and rewards as module names, which Python looks up faster than members of an
+enum.
+"""
+
+
+class Changes(Struct, gc=False):
+    """The effect of an event, or of several in a row.
+
+    Attributes:
+        outcome: outcome of the last event; a `DUPLICATE` has changed nothing.
+        decision: record of the request, whether it was decided now or before.
+        records: records that changed, by request_id; None: the request is forgotten.
+        refusal: why the event was refused.
+        alerts: alerts that were raised, in order.
+        pieces: names of the pieces to be written anew, see `state_pieces.pack_piece`; the head
+            among them where anything changed.
+    """
+
+    outcome: Outcome = Outcome.APPLIED
+    decision: RequestRecord | None = None
+    records: Changed = {}
+    refusal: RouterStateError | None = None
+    alerts: list[Alert] = []
+    pieces: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to write."""
+        return bool(self.pieces)
+
+    def accepted(self) -> Changes:
+        """Return these changes. Raises `refusal` if the event was refused."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self
+
+    def add(self, later: Changes) -> None:
+        """Add the changes of a later event of the same router."""
+        self.outcome, self.decision, self.refusal = later.outcome, later.decision, later.refusal
+        self.alerts += later.alerts
+        self.pieces |= later.pieces
+        # The later state of a record wins; a forgotten record stays forgotten.
+        self.records |= later.records
+
+
 @dataclass(slots=True)
 class Journal:
     """The journal of changes to a router's data.
@@ -79,81 +133,24 @@ class Journal:
         taken, self.alerts = self.alerts, []
         return taken
 
-
-def _finite(value: object) -> object:
-    """Return a number clipped to `MOST_SIZE`, and any other value as it is."""
-    return min(max(value, -MOST_SIZE), MOST_SIZE) if isinstance(value, float) else value
-
-
-class Outcome(StrEnum):
-    """Outcome of an event."""
-
-    APPLIED = "applied"
-    REVISED = "revised"
-    DUPLICATE = "duplicate"
-    REFUSED = "refused"
-
-
-APPLIED, REVISED, DUPLICATE = Outcome.APPLIED, Outcome.REVISED, Outcome.DUPLICATE
-"""Outcomes of bills and rewards as module names, which Python looks up faster than members of an
-enum.
-"""
-
-
-class Changes(Struct):
-    """The effect of an event, or of several in a row.
-
-    Attributes:
-        outcome: outcome of the last event; a `DUPLICATE` has changed nothing.
-        decision: record of the request, whether it was decided now or before.
-        records: records that changed, by request_id; None: the request is forgotten.
-        refusal: why the event was refused.
-        alerts: alerts that were raised, in order.
-        pieces: names of the pieces to be written anew, see `state_pieces.pack_piece`; the head
-            among them where anything changed.
-    """
-
-    outcome: Outcome = Outcome.APPLIED
-    decision: RequestRecord | None = None
-    records: Changed = {}
-    refusal: RouterStateError | None = None
-    alerts: list[Alert] = []
-    pieces: set[str] = set()
-
-    def __bool__(self) -> bool:
-        """Tell whether there is anything to write."""
-        return bool(self.pieces)
-
-    def accepted(self) -> Changes:
-        """Return these changes. Raises `refusal` if the event was refused."""
-        if self.refusal is not None:
-            raise self.refusal
-        return self
-
-    @classmethod
-    def collected(
-        cls,
-        journal: Journal,
-        outcome: Outcome = Outcome.APPLIED,
+    def collect(
+        self,
+        outcome: Outcome = APPLIED,
         decision: RequestRecord | None = None,
         records: Changed | None = None,
         refusal: RouterStateError | None = None,
     ) -> Changes:
-        """Return the changes of an event, with what the journal has noted since the one before."""
-        alerts = journal.take_alerts() if journal.alerts else []
-        pieces = journal.pieces
+        """Return the changes of an event, with what was noted since the one before."""
+        alerts = self.take_alerts() if self.alerts else []
+        pieces: set[str] = set()
         # Neither a piece nor a record changes alone: counts and sums in the head go with it.
-        if pieces or records:
-            pieces.add(HEAD)
-        # A copy: owners hold on to the journal's set.
-        changed = pieces.copy()
-        pieces.clear()
-        return cls(outcome, decision, records or {}, refusal, alerts, changed)
+        if self.pieces or records:
+            # A copy: owners hold on to the journal's set.
+            pieces = {HEAD, *self.pieces}
+            self.pieces.clear()
+        return Changes(outcome, decision, records or {}, refusal, alerts, pieces)
 
-    def add(self, later: Changes) -> None:
-        """Add the changes of a later event of the same router."""
-        self.outcome, self.decision, self.refusal = later.outcome, later.decision, later.refusal
-        self.alerts += later.alerts
-        self.pieces |= later.pieces
-        # The later state of a record wins; a forgotten record stays forgotten.
-        self.records |= later.records
+
+def _finite(value: object) -> object:
+    """Return a number clipped to `MOST_SIZE`, and any other value as it is."""
+    return min(max(value, -MOST_SIZE), MOST_SIZE) if isinstance(value, float) else value

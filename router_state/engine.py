@@ -86,11 +86,11 @@ class Engine:
         # with it.
         except RouterStateError as error:
             outcome, decision, records, refusal = Outcome.REFUSED, None, None, error
-        return Changes.collected(self.state.journal, outcome, decision, records, refusal)
+        return self.state.journal.collect(outcome, decision, records, refusal)
 
     def started(self) -> Changes:
         """Return everything there is to write of a router that was just started."""
-        return Changes.collected(self.state.journal)
+        return self.state.journal.collect()
 
 
 def _asked(engine: Engine, event: Asked, now: float) -> Applied:
@@ -113,8 +113,8 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
 
 def _charged(engine: Engine, event: Charged, now: float) -> Applied:
     record = remembered(engine.records, event.request_id)
-    settle = feedback.settle if record.plan is None and event.attempt == 0 else planned.settle
-    outcome = settle(engine.state, record, event)
+    single = event.attempt == 0 and (record.call is None or record.call.plan is None)
+    outcome = (feedback if single else planned).settle(engine.state, record, event)
     if outcome is DUPLICATE:
         return UNCHANGED
     engine.state.since.billed(event.offset, waited=event.waited)

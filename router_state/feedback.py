@@ -200,7 +200,8 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         AttemptBeyondPlan: it is of an attempt that was not planned.
         ContextLost: neither the record nor the caller has the context.
     """
-    attempt, call, before = _attempt(record, event), record.call, record.label
+    call, before = record.call, record.label
+    attempt = 0 if call is None and event.attempt is None else _attempt(record, event)
     if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
     hooks = state.hooks
@@ -247,8 +248,8 @@ def _weighed(before: Label | None, event: Judged) -> Weighed:
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
     """Let the model that was called learn a label of a request of which it holds none."""
     # A label of an answer by a model that nobody called is learned by none.
-    called = record.answered_by or record.model
-    arm = None if record.is_redirected else state.arms.find(called)
+    call, called = record.call, record.answered_by or record.model
+    arm = None if call is not None and call.redirected is not None else state.arms.find(called)
     worth: float | None = label.reward
     for hook in state.hooks.worth:
         worth = hook(record, label, False)

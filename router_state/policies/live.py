@@ -140,7 +140,8 @@ class Live:
         if beside is not None:
             both = zip(seen.penalty, beside, strict=True)
             seen.penalty = [dollars + besides for dollars, besides in both]
-        short = self._short(state)
+        # No price of a dollar meets the budget, so that only the cheapest model matters.
+        short = state.pacer.lambda_t >= UNREACHABLE
         if not (short or arms.unproven or state.config.knobs.epsilon):
             k, propensity = seen.choose()
             if k >= 0:
@@ -153,15 +154,10 @@ class Live:
         """See Policy."""
         if choice.seen.excluded[k] is not None:
             return 0.0
-        found = choosing.chance_of(state, choice.seen, k, short=self._short(state))
+        short = state.pacer.lambda_t >= UNREACHABLE
+        found = choosing.chance_of(state, choice.seen, k, short=short)
         # A score without doubt that ties with the best would else have the same chance.
         return min(found, 1.0 - choice.propensity)
-
-    @staticmethod
-    def _short(state: RouterState) -> bool:
-        """Tell whether no price of a dollar meets the budget, so that only the cheapest model
-        matters."""
-        return state.pacer.lambda_t >= UNREACHABLE
 
     learn = staticmethod(learning.learn_together)
     bill = staticmethod(learning.learn_bill_together)

@@ -79,7 +79,7 @@ class Paper:
         arms, knobs, seen = state.arms, state.config.knobs, choice.seen
         arms.hope(seen, choice.price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
         if not arms.onboarding and knobs.epsilon <= 0.0:
-            choice.k, choice.why, choice.propensity = seen.leader(), "ucb", 1.0
+            choice.k, choice.propensity = seen.leader(), 1.0
             if choice.k >= 0:
                 return
         choice.k, choice.why, choice.propensity = self._among_ways(state, seen)

@@ -76,7 +76,7 @@ class Attempted(RuleBasedStateMachine):
             table.restore(numbers)
         one.tables.keep(one.arms.names)
         one.journal.pieces.add("\x1fattempts")
-        self.write(Changes.collected(one.journal))
+        self.write(one.journal.collect())
 
     def apply(self, event: Event) -> Changes:
         changes = self.engine.apply(event, self.now)
