@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import engine
+from hypothesis.internal.conjecture import engine, providers
+from hypothesis.internal.constants_ast import Constants
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from commands.broker.child import spawn
@@ -66,6 +67,10 @@ an idle worker and what the broker does for it take a thirtieth of a core until 
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
 are those of a test: pytest's limit would end the test before the error is said."""
+NEW_BEFORE_COLLECTION = 50_000
+"""Objects that may be new before Python looks for garbage. After Python's own 700 it looks so often
+that tests which compute take a twelfth more.
+"""
 SHARED = pytest.StashKey[Path]()
 STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
@@ -131,6 +136,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile", default=None) is None:
         settings.load_profile("ci")
         engine.MAX_SHRINKING_SECONDS = SHRINKING
+        # Hypothesis draws from the constants of all modules that are imported: the examples would
+        # depend on which other files of tests a process has run.
+        providers._get_local_constants = Constants
 
 
 def pytest_collection() -> None:
@@ -141,6 +149,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """Set aside what was imported and collected, so that no collection looks at it again."""
     gc.freeze()
+    gc.set_threshold(NEW_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     gc.enable()
 
 

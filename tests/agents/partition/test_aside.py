@@ -22,7 +22,7 @@ from tests.worlds.extremes import play
 
 
 # In the last one a bill's part underflows to a number that has no logarithm.
-@pytest.mark.parametrize("seed", [*range(8), 95])
+@pytest.mark.parametrize("seed", [*range(4), 95])
 async def test_workers_live_on_extreme_declarations_and_bills(seed: int) -> None:
     assert await play(seed) == []
 

@@ -45,7 +45,7 @@ class Log:
         )
         self.costs = np.array([1e-5, 1e-4, 3e-3]) * np.exp(0.2 * own + rng.normal(0, 0.5, (n, 3)))
         self.chances = 0.8 * preferred + 0.2 / 3.0
-        self.called = np.array([rng.choice(3, p=p) for p in self.chances])
+        self.called = (rng.random((n, 1)) > self.chances.cumsum(axis=1)[:, :2]).sum(axis=1)
 
     def cases(self) -> list[Case]:
         return [
