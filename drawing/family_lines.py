@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from drawing.numbers import number
-from schemas.families import FamilyStanding
+from schemas.families import FamilyEstimated, FamilyStanding, MemberListed
 
 SHOWN = 5
 """Most models of a sentence; those of which the family knows the most come first."""
+
+ASIDE = "its labels mean something else than those of the others"
+"""Why a family leaves a member out."""
 
 
 def family_lines(family: FamilyStanding | None) -> list[str]:
@@ -18,10 +21,7 @@ def family_lines(family: FamilyStanding | None) -> list[str]:
     if family.refused is not None:
         return [f"family {family.name} does not take the router: {family.refused}"]
     if family.aside:
-        lines.append(
-            f"family {family.name} leaves the router out: its labels mean something else than "
-            "those of the others"
-        )
+        lines.append(f"family {family.name} leaves the router out: {ASIDE}")
     known = sorted(family.models, key=lambda one: (-one.requests, one.model))
     if known:
         counts = [f"{one.model} {number(one.requests)}" for one in known[:SHOWN]]
@@ -29,3 +29,36 @@ def family_lines(family: FamilyStanding | None) -> list[str]:
         rest = f", and {more} more" if more > 0 else ""
         lines.append(f"what they know counts for requests: {', '.join(counts)}{rest}")
     return lines
+
+
+def known_lines(family: FamilyEstimated | None) -> list[str]:
+    """Return what a family is made of; None: it has published nothing yet."""
+    if family is None:
+        return ["it has published nothing yet: it does once its members have 20 rewards or bills"]
+    aside = sum(one.aside for one in family.listed)
+    lines = [
+        f"{_count(family.members, 'member')}, {_count(len(family.models), 'model')}, contexts of "
+        f"{family.dimensions} dimensions"
+    ]
+    if not family.members:
+        lines.append("what it knows was brought from elsewhere")
+    if aside:
+        lines.append(f"{_count(aside, 'member')} left out of what the others get")
+    return lines
+
+
+def why_apart(listed: MemberListed | None, standing: FamilyStanding | None) -> str | None:
+    """Return why a member has no part in its family; None: it has.
+
+    Args:
+        listed: what the family says of it; standing: what the router says of the family.
+    """
+    if standing is not None and standing.refused is not None:
+        return f"refused: {standing.refused}"
+    if listed is None:
+        return "it has told nothing yet"
+    return f"left out: {ASIDE}" if listed.aside else None
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

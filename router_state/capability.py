@@ -22,7 +22,7 @@ from router_state.config import Matrix, Price, Vector
 from router_state.events import Judged, OfCapability, Verified
 from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
-from router_state.packing.framing import Json
+from router_state.packing.framing import Framed, Json
 from router_state.plan import Plan, Taught, Verdict
 from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.since import Since
@@ -295,7 +295,7 @@ class Capability:
         """Names of its own pieces, which begin with `\\x1f`."""
         return ()
 
-    def pack(self, piece: str) -> bytes | None:
+    def pack(self, piece: str) -> bytes | Framed | None:
         """Return the body of a piece; None if the piece belongs to something else, or is empty."""
         return None
 

@@ -34,16 +34,18 @@ def asked(
         needs=needs_of(event),
         session_id=event.session_id,
         said=registered.asked(event),
-        follows=None if event.follows is None else _follows(event),
+        follows=follows_of(event),
     )
 
 
-def _follows(event: Request) -> Follows:
-    """Return what a request says of the one that it follows."""
+def follows_of(event: Request) -> Follows | None:
+    """Return what a request says of the one that it follows; None: it follows none."""
+    if event.follows is None:
+        return None
     said = event.signals
     found = {name: getattr(said, name, None) for name in SIGNALS}
     signals = {name: value for name, value in found.items() if value is not None}
-    return Follows(event.follows or "", event.verdicts or {}, signals)
+    return Follows(event.follows, event.verdicts or {}, signals)
 
 
 def needs_of(event: Request) -> Needs | None:

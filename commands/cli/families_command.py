@@ -18,6 +18,7 @@ from doors.console.session import (
     timeout_option,
 )
 from doors.families.known_families import TOPICS, bring, family_of, read_families, read_family
+from drawing.family_lines import known_lines
 from drawing.numbers import number
 from ground.files.atomic_file import replacing
 from ground.json_values import Document
@@ -120,8 +121,7 @@ def show_families(session: Session, family: str | None, as_json: bool) -> None:
 def show_family(family: FamilyEstimated) -> None:
     """Show what a family knows, and who is in it."""
     out = console()
-    members = "1 member" if family.members == 1 else f"{family.members} members"
-    out.print(f"Family {family.family}: {members}, {family.dimensions} dimensions.")
+    out.print(f"Family {family.family}: {'; '.join(known_lines(family))}.")
     models = table(*MODELS)
     for model in family.models:
         rewards, bills = model.rewards, model.bills

@@ -304,7 +304,7 @@ def _events(
         except Unconvertible as error:
             raise Failure(f"request {one.request_id}: {error}; nothing was sent") from error
         wanted = found.request(one.request_id)
-        source = found.labelling.source(by or _named(one.by))
+        source = found.labelling.source(by or one.by)
         said = wanted.said.get(source)
         if said is not None and (said.reward, said.cant_tell) == (reward, reward is None):
             same += 1
@@ -313,13 +313,6 @@ def _events(
         wanted.take(event)
         events.append(event)
     return events, same
-
-
-def _named(by: str | None) -> str | None:
-    """Return a tool's name of a person as a source has it."""
-    import re
-
-    return None if by is None else re.sub(r"[^A-Za-z0-9._@-]", "-", by)[:64]
 
 
 def _send(session: Session, events: list[RewardObserved]) -> None:

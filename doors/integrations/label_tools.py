@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from doors.integrations.documents import documents_of
 from doors.integrations.langfuse import traced
-from doors.integrations.payload_items import Item, Unconvertible
+from doors.integrations.payload_items import Item, Unconvertible, person_of
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -35,7 +35,7 @@ class Given(NamedTuple):
         request_id: the request whose answer was labelled.
         value: a number or a word; None: the person can't tell.
         question: name of what was asked; None: the form has no names.
-        by: the person, as the tool calls them; None: not said.
+        by: the person, as a source names them; None: not said.
         whole: whether the value is a reward already, and no point of a scale.
     """
 
@@ -104,7 +104,7 @@ def _from_label_studio(task: Document) -> Iterator[Given]:
     if "annotations" not in task:
         raise Unconvertible("has no annotations: export as JSON, not as JSON-MIN or CSV")
     for one in task["annotations"]:
-        by = _person(one.get("completed_by"))
+        by = person_of(one.get("completed_by"))
         if one.get("was_cancelled"):
             yield Given(_request(data), None, by=by)
             continue
@@ -114,13 +114,6 @@ def _from_label_studio(task: Document) -> Iterator[Given]:
                 yield Given(_request(data), value[kind], result["from_name"], by)
             elif kind == "choices":
                 yield Given(_request(data), str(value["choices"][0]), result["from_name"], by)
-
-
-def _person(said: Json) -> str | None:
-    """Return who annotated: an id, or a user with an e-mail address."""
-    if isinstance(said, dict):
-        said = said.get("email") or said.get("username") or said.get("id")
-    return None if said is None else str(said)
 
 
 def _request(data: Document) -> str:
@@ -137,10 +130,10 @@ def _from_argilla(record: Document) -> Iterator[Given]:
     if isinstance(responses, dict):  # as `to_json` writes them
         for question, each in responses.items():
             for one in each:
-                yield Given(request_id, one["value"], question, _person(one.get("user_id")))
+                yield Given(request_id, one["value"], question, person_of(one.get("user_id")))
         return
     for one in responses or ():  # as the server returns them
-        by = _person(one.get("user_id"))
+        by = person_of(one.get("user_id"))
         if one["status"] == "discarded":
             yield Given(request_id, None, by=by)
         elif one["status"] == "submitted":
@@ -160,7 +153,7 @@ def _from_langfuse(document: Document) -> Iterator[Given]:
             _request({"request_id": traced(score)}),
             score["stringValue"] if is_word else float(score["value"]),
             score["name"],
-            _person(score.get("authorUserId")),
+            person_of(score.get("authorUserId")),
             whole=kind == "BOOLEAN",
         )
 
@@ -169,7 +162,7 @@ def _from_lines(line: Document) -> Iterator[Given]:
     value, cannot = line.get("reward"), line.get("cant_tell")
     if value is None and not cannot:
         return  # not labelled yet
-    by = _person(line.get("by"))
+    by = person_of(line.get("by"))
     yield Given(_request(line), None if cannot else value, by=by, whole=not isinstance(value, str))
 
 

@@ -20,12 +20,16 @@ from doors.integrations.payload_items import (
     number,
     object_of,
     of_score,
+    person_of,
     rfc3339,
 )
 from ground.json_values import Document, Json
 from schemas import Reason
+from schemas.label_sources import PERSON
 
-SOURCES = {"ANNOTATION": "human", "EVAL": "judge"}
+ANNOTATION = "ANNOTATION"
+"""Langfuse's `source` of a score that a person gave."""
+SOURCES = {ANNOTATION: "human", "EVAL": "judge"}
 """Source of a label, by Langfuse's `source`; scores that came over its API get the default."""
 READ = (None, "NUMERIC", "BOOLEAN")
 """Data types of scores that are rewards by themselves."""
@@ -86,10 +90,17 @@ def _fields(score: Document, defaults: Defaults) -> Document:
         "request_id": request_id,
         "session_id": None if request_id else _session(score),
         "reward": number(value, "value"),
-        "source": SOURCES.get(str(score.get("source")), defaults.source),
+        "source": _source(score, defaults),
         "observed_at": rfc3339(at, "timestamp") if at else None,
         "revision": _edited(score),
     }
+
+
+def _source(score: Document, defaults: Defaults) -> str:
+    """Return the source of a score: of an annotation it names who has annotated."""
+    source = SOURCES.get(str(score.get("source")), defaults.source)
+    by = person_of(either(score, "authorUserId")) if score.get("source") == ANNOTATION else None
+    return source if by is None else f"{source}{PERSON}{by}"
 
 
 def traced(score: Document) -> object:

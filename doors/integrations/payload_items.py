@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ Topic = Literal["costs", "rewards"]
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """The first time of a label, and the first that is too late: a number that means another time
 is of another form."""
+MOST_OF_NAME = 64
+"""Most characters of a person's name in a source."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._@-]")
 COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 """Forms of a time of digits alone, by how many there are."""
 
@@ -176,6 +180,20 @@ def object_of(value: Json) -> Document:
         except ValueError:
             return {}
     return value if isinstance(value, dict) else {}
+
+
+def person_of(said: Json) -> str | None:
+    """Return who annotated, as a source names people; None: it is not said.
+
+    Args:
+        said: an id, a name, or a user with an e-mail address.
+
+    >>> person_of({"id": 7, "email": "ada@acme.test"}), person_of("Ada Lovelace")
+    ('ada@acme.test', 'Ada-Lovelace')
+    """
+    if isinstance(said, dict):
+        said = said.get("email") or said.get("username") or said.get("id")
+    return None if said in (None, "") else _NOT_IN_NAMES.sub("-", str(said))[:MOST_OF_NAME]
 
 
 def either(record: Document, name: str) -> Json:

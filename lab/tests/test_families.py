@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.families import Job, one
 from benchmarks.family_play import LABELS_LATE, Household, Player, play
 from benchmarks.family_worlds import REQUESTS, broken, drawn
-from router_state.families.family_sums import own_sums
+from router_state.families.family_evidence import own_sums
 
 
 def test_newcomers_to_alike_tenants_earn_more_than_alone() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
-from router_state.attempts import following, planning, verdict_alerts
+from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
 from router_state.attempts.published_plans import plan_fields
+from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
@@ -23,13 +23,10 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
 from router_state.events import Judged, Verified
-from router_state.kernel import Chance, Options, PlannedOptions, VerdictTable
+from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
-from router_state.plan import Plan, Taught, Verdict
+from router_state.plan import Plan, Taught
 from router_state.record import RequestRecord, Weighed
-
-PIECE = "\x1fattempts"
-"""Name of the piece with the tables."""
 
 
 class _Kept(Struct, array_like=True):
@@ -48,40 +45,24 @@ NO_VERIFIERS = Declared({}, 1)
 """The verifiers of a router that declares none; its requests may follow each other all the same."""
 
 
-PASSED = 0.5
-"""Least verdict that counts as passed where verdicts are compared with labels."""
-LEAST_WEIGHT = 0.02
-"""Least weight of an observation that is learned. Verdicts of a coin weigh less, and so do labels
-of an answer that has an exact verdict.
-"""
-
-
-def weighted(x: Vector, value: float, weight: float) -> Taught | None:
-    """Return an observation with this weight; None if the weight is below `LEAST_WEIGHT`."""
-    if weight < LEAST_WEIGHT:
-        return None
-    root = math.sqrt(weight)
-    return Taught(x * root, value * root)
-
-
 class Attempts(Capability):
     """The verifiers of a router.
 
     Attributes:
         declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
-        pairs: by verifier, what labels say of its verdicts, and what they have cost.
+        evidence: what was learned of these tables, and of the verifiers.
         said: by slot of the window, the verifiers that the request named, where it named any.
     """
 
-    __slots__ = ("declared", "pairs", "said", "shown", "tables")
-    name = "attempts"
+    __slots__ = ("declared", "evidence", "said", "shown", "tables")
+    name = NAME
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.pairs, self.shown = dict[str, Pairs](), Told()
+        self.evidence, self.shown = Evidence(self.tables, journal), Told()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -128,7 +109,8 @@ class Attempts(Capability):
             return
         self.tables.declare(self.declared.verifiers, self.arms.names)
         verifiers = self.declared.verifiers
-        self.pairs = {name: one for name, one in self.pairs.items() if name in verifiers}
+        pairs = self.evidence.pairs
+        self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.said = {}
@@ -234,149 +216,21 @@ class Attempts(Capability):
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
     ) -> Heard | None:
         """See Capability."""
-        verifier = self.declared.verifiers.get(event.verifier)
-        if verifier is None:
-            return None
-        made = plan.made[event.attempt]
-        said = Verdict(float(event.verdict), event.revision, verifier.usd)
-        before = made.verdicts.get(event.verifier)
-        if before is not None:
-            # The bill and the label are those of the first call.
-            said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
-            return said, None
-        pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
-        pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + verifier.usd
-        step = plan.steps[event.attempt]
-        if step.verify == event.verifier and step.accept_at is not None:
-            pairs.came += 1.0
-            self.tables.coming(event.verifier, pairs.comes)
-        self.journal.pieces.add(PIECE)
-        known = self._known(plan.steps[event.attempt].model, x)
-        if known is None or x is None:
-            return said, None
-        k, reward, variance = known
-        table, j = self.tables.tables[event.verifier], verifier.bin_of(event.verdict)
-        less = self._less(record, plan, event.attempt, reward)
-        reward -= less
-        table.see(k, j, reward)
-        self.tables.changed(event.verifier, k)
-        self.journal.pieces.add(PIECE)
-        if record.label is not None and plan.labelled == event.attempt:
-            label = record.label.reward
-            table.learn(k, j, reward, variance, label)
-            pairs.add(label - reward, passes=event.verdict >= PASSED)
-            self.tables.changed(event.verifier)
-            return structs.replace(said, learned=True), None
-        value, weight = table.tells(k, j, reward, self.arms.rewards.noise)
-        return said, weighted(x, value + less, weight)
+        self._fit(self.arms.names)
+        return self.evidence.verdict(event, record, plan, x, self.arms)
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
-        """See Capability: an answer that has a verdict and a label tells what the verdict means."""
-        if self.declared.verifiers and self.tables.labelled(record.called):
-            self.journal.pieces.add(PIECE)
-        plan, call = record.plan, record.call
-        taught: Taught | None = Taught(x, reward)
-        if call is None or not (plan is None or plan.labelled >= 0):
-            return taught
-        model = record.called if plan is None else plan.steps[plan.labelled].model
-        known = self._known(model, x)
-        if known is None:
-            return taught
-        k, mean, variance = known
-        attempt = 0 if plan is None else plan.labelled
-        less = self._less(record, plan, attempt, mean)
-        before = self._before(record, plan, attempt, mean)
-        if before is not None:
-            stopped_by, gap = before
-            taught = weighted(x, *stopped_by.learn_second(gap, mean, variance, reward))
-            for name, one in self.tables.tables.items():
-                if one is stopped_by:
-                    self.tables.changed(name)
-            self.journal.pieces.add(PIECE)
-        if plan is None:
-            return taught
-        made = plan.made[attempt]
-        verdicts = dict(made.verdicts)
-        for name, said in made.verdicts.items():
-            table = self.tables.tables.get(name)
-            if table is None or said.learned:
-                continue
-            j = self.declared.verifiers[name].bin_of(said.verdict)
-            value, weight, revised = table.learn(k, j, mean - less, variance, reward)
-            pairs = self.pairs.setdefault(name, Pairs(record.decided_at))
-            pairs.add(reward - mean + less, passes=said.verdict >= PASSED)
-            self.tables.changed(name)
-            self.journal.pieces.add(PIECE)
-            verdicts[name] = structs.replace(said, learned=True)
-            if len(plan.steps) == 1:
-                # Labelled whatever the verdict: as it is, less what the verdict has taught.
-                value, weight = reward, 1.0 - table.tells(k, j, mean, self.arms.rewards.noise)[1]
-                revised = weight
-            taught, plan = weighted(x, value + less, weight), structs.replace(plan, revised=revised)
-        plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
-        record.call = structs.replace(call, plan=plan)
-        return taught
+        """See Capability."""
+        self._fit(self.arms.names)
+        return self.evidence.label(record, x, reward, self.arms)
 
     def billed(self, billing: Billing) -> None:
-        """See Capability: count what waits for a verdict, and what followed one."""
-        plan, attempt = billing.record.plan, billing.event.attempt
-        if plan is None or billing.answered or billing.unanswered:
-            return
-        step = plan.steps[attempt]
-        verifier = step.verify or ""
-        if verifier in self.declared.verifiers and step.accept_at is not None:
-            waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
-            waited.wait()
-            self.tables.coming(verifier, waited.comes)
-            self.journal.pieces.add(PIECE)
-        if attempt == 0:
-            return
-        pairs = self.pairs.get(plan.steps[attempt - 1].verify or "")
-        if pairs is not None:
-            pairs.further_usd += billing.cost_usd
-            self.journal.pieces.add(PIECE)
+        """See Capability."""
+        self.evidence.bill(billing)
 
     def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
-        """See Capability: tell of verifiers that are worthless, and of those that have changed."""
-        plan = record.plan
-        if plan is None or plan.labelled < 0:
-            return
-        for name in plan.made[plan.labelled].verdicts:
-            pairs = self.pairs.get(name)
-            if pairs is not None:
-                verdict_alerts.tell(self.journal, name, pairs, len(self.declared.verifiers), now)
-
-    def _less(self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float) -> float:
-        """Return the reward that an answer is expected to lose because of failures before it.
-
-        Args:
-            reward: what is expected of the answer without that loss.
-        """
-        before = self._before(record, plan, attempt, reward)
-        return 0.0 if before is None else before[1] * before[0].alike
-
-    def _before(
-        self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float
-    ) -> tuple[VerdictTable, float] | None:
-        """Return what told of the failures before an answer, and the reward that it loses by them
-        at ρ = 1; None: an answer before it passed, or is not known to have failed.
-        """
-        if plan is not None and plan.follows_failures(attempt):
-            table = self.tables.tables.get(plan.steps[attempt - 1].verify or "")
-            return None if table is None else (table, plan.steps[attempt].gap)
-        chain = None if record.call is None or attempt else self._chain(record.call.kept)
-        return None if chain is None else following.gap_of(chain, reward, self.tables)
-
-    def _known(self, model: str, x: Vector | None) -> tuple[int, float, float] | None:
-        """Return a model's position, its expected reward for a context, and the variance of that
-        expectation; None where one of the three is not known.
-        """
-        self._fit(self.arms.names)
-        arm = self.arms.find(model)
-        if arm is None or x is None:
-            return None
-        mean, spread = arm.rewards.look(x)
-        return self.arms.row[model], mean, self.arms.rewards.noise * spread / arm.rewards.decay
+        """See Capability."""
+        self.evidence.alert(record, now)
 
     # Its state.
 
@@ -391,7 +245,7 @@ class Attempts(Capability):
             return None
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
-        return orjson.dumps([*kept, to_builtins(self.pairs), tables.labels])
+        return orjson.dumps([*kept, to_builtins(self.evidence.pairs), tables.labels])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
@@ -399,14 +253,14 @@ class Attempts(Capability):
             found = decoded(kept, _Kept, self.name)
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
-            self.said, self.pairs = dict(found.said), found.pairs
-            for name, pairs in self.pairs.items():
+            self.said, self.evidence.pairs = dict(found.said), found.pairs
+            for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         yield from self.tables.faults()
-        if not all(one.is_sound for one in self.pairs.values()):
+        if not all(one.is_sound for one in self.evidence.pairs.values()):
             yield "pairs of verdicts and labels"
 
     def lambda_fields(self, now: float) -> dict[str, object]:

@@ -36,7 +36,8 @@ MEMBERS_TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
 LEAST_MEMBER_SLOPE = 0.5
 """Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
-constant, −1 inverted, and another scale is its factor."""
+constant, −1 inverted, and another scale is its factor. Weights by the chance to fit harm no less
+(benchmarks.families)."""
 SURE_OF_SLOPE = 2.0
 """Deviations by which the slope is below 1 then."""
 LEVEL_SCATTER = 0.1
@@ -104,32 +105,37 @@ class Kin:
     level_variance: float = LEVEL_SCATTER**2
     total: dict[str, Sums] = field(default_factory=dict)
     brought: dict[str, Sums] = field(default_factory=dict)
+    models: Scatter = field(default_factory=lambda: Scatter(0.0, 0.0))
+    mean: Vector = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         self.noise = self.noise or self.guess.noise
+        first = Scatter(self.guess.features * max(self.d - 1, 1), self.guess.bias)
         if not self.common.bias:
-            self.common = Scatter(self.guess.features * max(self.d - 1, 1), self.guess.bias)
+            self.common = first
+        if not self.models.bias:
+            self.models = first
+        if not len(self.mean):
+            self.mean = self.guess.mean * np.eye(max(self.d, 1))[-1]
 
     # What is told.
 
-    def says(self, member: str, model: str, sums: Sums) -> Sums:
-        """Return what a router says of a model, at the present scales: nothing while it is left
+    def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
+        """Return what a router says of models, at the present scales: nothing while it is left
         out."""
-        if member in self.aside:
-            return Sums.none(self.d)
-        R = self.weights.get(member, 1.0) * self.scatter_of(model).diagonal(self.d)
-        V = np.linalg.inv(sums.A + np.diag(R))
-        J = np.diag(R) - R[:, None] * V * R
-        b = sums.b - self.levels.get(member, 0.0) * sums.A[-1]
-        return Sums((J + J.T) / 2.0, R * (V @ b))
+        if not own or member in self.aside:
+            return {}
+        R = self.weights.get(member, 1.0) * self._scatters(own)
+        A, b = (np.stack([getattr(one, part) for one in own.values()]) for part in ("A", "b"))
+        J, h = _statements(R, A, b - self.levels.get(member, 0.0) * A[:, -1])
+        return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
         """Replace what a router said by what it says now, at the present scales."""
-        for model, sums in before.items():
+        for model, said in self.says(member, before).items():
             if model in self.total:
-                self.total[model] = self.total[model].less(self.says(member, model, sums))
-        for model, sums in now.items():
-            said = self.says(member, model, sums)
+                self.total[model] = self.total[model].less(said)
+        for model, said in self.says(member, now).items():
             known = self.total.get(model, Sums.none(self.d))
             self.total[model] = Sums(known.A + said.A, known.b + said.b)
 
@@ -141,23 +147,35 @@ class Kin:
         Args:
             names: models of the router; None: all.
         """
-        found = {}
         known = {**dict.fromkeys(self.brought), **self.total}
-        for model in known if names is None else (name for name in names if name in known):
-            total = self.total.get(model)
-            J, h = self._known(model, total)
-            if model in own:
-                said = self.says(member, model, own[model])
-                J, h = J - said.A, h - said.b
-            R = self.scatter_of(model).diagonal(self.d)
-            part = np.linalg.inv(J + np.diag(R))
-            P = np.diag(R) - R[:, None] * part * R
-            P = (P + P.T) / 2.0
-            b = R * (part @ h) + self.levels.get(member, 0.0) * P[-1]
-            # What counts for more than a memory would be forgotten no faster than it is learned.
-            share = min(1.0, MEMORY / max(float(P[-1, -1]), 1.0))
-            found[model] = Sums(share * P, share * b)
-        return found
+        models = [name for name in (known if names is None else names) if name in known]
+        if not models:
+            return {}
+        others = {name: Sums(*self._known(name, self.total.get(name))) for name in models}
+        said = self.says(member, {name: own[name] for name in models if name in own})
+        for name, one in said.items():
+            others[name] = others[name].less(one)
+        J, h = (np.stack([getattr(one, part) for one in others.values()]) for part in ("A", "b"))
+        P, b = self._beyond(J, h, self._scatters(models))
+        b = b + self.levels.get(member, 0.0) * P[:, -1]
+        # What counts for more than a memory would be forgotten no faster than it is learned.
+        share = np.minimum(1.0, MEMORY / np.maximum(P[:, -1, -1], 1.0))
+        return {name: Sums(share[k] * P[k], share[k] * b[k]) for k, name in enumerate(models)}
+
+    def _beyond(self, J: Stack, h: Stack, R: Stack) -> tuple[Stack, Stack]:
+        """Return what follows for a router's own coefficients, divided by the prior of a router
+        that hears nothing: its own estimates have that already."""
+        Q, one = self.models.diagonal(self.d), np.eye(self.d)
+        known = np.linalg.inv(J + np.diag(Q))
+        P = np.linalg.inv(known + (1.0 / R)[:, None] * one)
+        center = known @ (h + Q * self.mean)[:, :, None]
+        alone = R * Q / (R + Q)
+        b = (P @ center)[:, :, 0] - alone * self.mean
+        return (P + P.transpose(0, 2, 1)) / 2.0 - alone[:, None] * one, b
+
+    def _scatters(self, models: Iterable[str]) -> Stack:
+        """Return R of models, shape (n, d)."""
+        return np.stack([self.scatter_of(name).diagonal(self.d) for name in models])
 
     def knows(self, model: str) -> Sums:
         """Return what all say of a model."""
@@ -207,18 +225,18 @@ class Kin:
     def _of(self, names: list[str], values: Mapping[str, float]) -> Vector:
         return np.array([values[name] for name in names])
 
+    def _counting(self, names: list[str]) -> Vector:
+        """Return 1 for each router, 0 for one that is left out."""
+        return np.array([float(name not in self.aside) for name in names])
+
     def _say(self, names: list[str], said: Mapping[str, Of]) -> None:
         """Compute what every router says of every model, and the sums."""
         weights, levels = self._of(names, self.weights), self._of(names, self.levels)
-        counts = np.array([name not in self.aside for name in names], float)
+        counts = self._counting(names)
         self.total = {}
         for model, of in said.items():
             R = weights[of.at, None] * self.scatter[model].diagonal(self.d)
-            V = np.linalg.inv(of.A + R[:, :, None] * np.eye(self.d))
-            J = R[:, :, None] * (np.eye(self.d) - V * R[:, None, :])
-            of.J = (J + J.transpose(0, 2, 1)) / 2.0
-            b = of.b - levels[of.at, None] * of.A[:, -1]
-            of.h = R * (V @ b[:, :, None])[:, :, 0]
+            of.J, of.h = _statements(R, of.A, of.b - levels[of.at, None] * of.A[:, -1])
             here = counts[of.at]
             self.total[model] = Sums(np.einsum("n,nij->ij", here, of.J), here @ of.h)
 
@@ -234,6 +252,7 @@ class Kin:
             ones.append(one)
         for _ in range(2):
             estimate(prior, ones)
+        self.models, self.mean = Scatter(prior.ridge, prior.bias_ridge), np.array(prior.mean)
         theta = {name: np.array(one.theta) for name, one in zip(models, ones, strict=True)}
         return theta, {name: one.A_inv() for name, one in zip(models, ones, strict=True)}
 
@@ -248,7 +267,7 @@ class Kin:
         """Move scatters, levels and weights by one step."""
         d, n = self.d, len(names)
         weights, levels = self._of(names, self.weights), self._of(names, self.levels)
-        aside = np.array([name in self.aside for name in names])
+        counts = self._counting(names)
         known: dict[str, Vector] = {}
         sizes: dict[str, Vector] = {}
         misfit, freedom, response, information = np.zeros((4, n))
@@ -266,11 +285,10 @@ class Kin:
             response[of.at] += of.h[:, -1] - of.J[:, -1] @ theta[model]
             response[of.at] += levels[of.at] * of.J[:, -1, -1]
             doubt = ((B @ covariances[model]) * B).sum(2) * w * R
-            counts = ~aside[of.at]
-            known[model] = np.maximum(own - doubt, 0.0)[counts].sum(0)
-            sizes[model] = (w * squares)[counts].sum(0)
+            known[model] = counts[of.at] @ np.maximum(own - doubt, 0.0)
+            sizes[model] = counts[of.at] @ (w * squares)
         self._rescale(known, sizes, max(d - 1, 1) * square)
-        self._level(names, response, information, aside)
+        self._level(names, response, information, counts)
         found = (MEMBERS_TAIL + freedom) / (MEMBERS_TAIL + misfit)
         # Where all are unlike none is broken: the scatter has not grown as much yet.
         usual = min(float(np.median(found)), 1.0) if n else 1.0
@@ -293,13 +311,13 @@ class Kin:
         Args:
             theta, covariances: of θ_a, the latter ÷ σ², by model.
         """
-        aside = np.array([name in self.aside for name in names])
+        counts = self._counting(names)
         others: dict[str, Stack] = {}
         n = len(names)
         J, middle, total, along, across = np.zeros((5, n))
         for model, of in said.items():
             precision = np.linalg.inv(covariances[model])
-            own = ~aside[of.at]
+            own = counts[of.at]
             left = precision - own[:, None, None] * of.J
             rest = precision @ theta[model] - own[:, None] * of.h
             others[model] = np.asarray(np.linalg.solve(left, rest[:, :, None])[:, :, 0], np.float64)
@@ -347,16 +365,24 @@ class Kin:
         self.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
 
     def _level(
-        self, names: list[str], response: Vector, information: Vector, aside: npt.NDArray[np.bool_]
+        self, names: list[str], response: Vector, information: Vector, counts: Vector
     ) -> None:
         """Move the levels of routers, and κ²."""
         shrunk = self.noise / self.level_variance
         found = response / (information + shrunk)
         self.levels = dict(zip(names, found.tolist(), strict=True))
-        squares = float((found * found)[~aside].sum())
-        determined = float((information / (information + shrunk))[~aside].sum())
+        squares = float(counts @ (found * found))
+        determined = float(counts @ (information / (information + shrunk)))
         first = LEVEL_SCATTER**2 * self.guess.noise / 0.09
         self.level_variance = max((squares + GUESSED * first) / (determined + GUESSED), 1e-6)
+
+
+def _statements(R: Stack, A: Stack, b: Stack) -> tuple[Stack, Stack]:
+    """Return J and h of the module, of n sums, given the diagonals of R, shape (n, d)."""
+    one = np.eye(R.shape[1])
+    V = np.linalg.inv(A + R[:, :, None] * one)
+    J = R[:, :, None] * (one - V * R[:, None, :])
+    return (J + J.transpose(0, 2, 1)) / 2.0, R * (V @ b[:, :, None])[:, :, 0]
 
 
 def _stacked(model: str, names: list[str], members: Members) -> Of:

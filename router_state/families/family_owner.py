@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 from router_state.errors import WrongFamily
 from router_state.families.family_kin import ROUNDS, Kin, Scatter
 from router_state.families.family_reports import Model, Report, Told
-from router_state.families.family_sums import Sums, bytes_of, require_usable, size_of, sums_of
+from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
+from router_state.families.sum_bytes import most_size
 from router_state.kernel import GROWTH, MEMORY
 from router_state.learning.guess import COSTS, REWARDS
 from router_state.packing.framing import Whole
@@ -359,7 +360,7 @@ class FamilyOwner:
             if name in sides[0] or name in sides[1]
         }
         names = list(models)
-        size = max(1, TOLD_AT_ONCE // (2 * size_of(self.d)))
+        size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
         found = []
         for at in range(0, len(names) or 1, size):
             seen.n += 1

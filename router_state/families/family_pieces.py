@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from msgspec import Struct, json, msgpack
 
 from router_state.errors import DamagedState, UnusablePrior
@@ -26,6 +27,8 @@ class _Side(Struct):
     weights: dict[str, float]
     levels: dict[str, float]
     aside: list[str]
+    models: tuple[float, float] | None = None
+    mean: list[float] = []
 
 
 class _Head(Struct):
@@ -56,8 +59,17 @@ def _side(kin: Kin) -> _Side:
         {name: round(value, KEPT_DIGITS) for name, value in by_member.items()}
         for by_member in (kin.weights, kin.levels)
     )
-    aside = sorted(kin.aside)
-    return _Side(kin.noise, kin.level_variance, common, scatter, weights, levels, aside)
+    return _Side(
+        kin.noise,
+        kin.level_variance,
+        common,
+        scatter,
+        weights,
+        levels,
+        sorted(kin.aside),
+        (kin.models.ridge, kin.models.bias),
+        kin.mean.tolist(),
+    )
 
 
 def model_of(record: bytes) -> Model:
@@ -96,7 +108,7 @@ def _sums(data: bytes, d: int) -> Sums:
 
 def _kin(head: _Head, side: int, guess: Guess) -> Kin:
     said = head.sides[side]
-    return Kin(
+    found = Kin(
         head.d,
         guess,
         said.noise,
@@ -107,3 +119,7 @@ def _kin(head: _Head, side: int, guess: Guess) -> Kin:
         level_variance=said.level_variance,
         aside=set(said.aside),
     )
+    # A record that an earlier version wrote has neither.
+    if said.models is not None and len(said.mean) == head.d:
+        found.models, found.mean = Scatter(*said.models), np.array(said.mean)
+    return found

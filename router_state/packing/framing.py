@@ -37,8 +37,28 @@ _HEADER = struct.Struct(">BI")
 """Number of the format; CRC-32 of the body that starts from it."""
 
 
-def frame(body: bytes) -> bytes:
-    """Put the number of the format and a CRC-32 before a record."""
+class Framed:
+    """A record in its frame, which its holder and the table that stores it share.
+
+    Attributes:
+        record: the frame with its body.
+    """
+
+    __slots__ = ("record",)
+
+    def __init__(self, body: bytes) -> None:
+        self.record = frame(body)
+
+    @property
+    def body(self) -> memoryview:
+        """Return the body, without a copy."""
+        return memoryview(self.record)[_HEADER.size :]
+
+
+def frame(body: bytes | Framed) -> bytes:
+    """Put the number of the format and a CRC-32 before a record that has no frame yet."""
+    if isinstance(body, Framed):
+        return body.record
     return _HEADER.pack(FORMAT, crc32(body, FORMAT)) + body
 
 

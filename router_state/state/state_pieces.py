@@ -24,7 +24,7 @@ from router_state.kernel import BLOCK, PIECES, SAMPLE_PIECE, Arm, Chance, cost_p
 from router_state.pacing.dollar_dual import DollarDual
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.packing import layout
-from router_state.packing.framing import Json, frame, packed
+from router_state.packing.framing import Framed, Json, frame, packed
 from router_state.packing.prior_bytes import pack_prior
 from router_state.router import Chances, RouterState
 from router_state.state.config_bytes import config_body
@@ -149,6 +149,6 @@ def _body(state: RouterState, name: str) -> bytes | None:
     return body
 
 
-def _of_capabilities(state: RouterState, name: str) -> bytes | None:
+def _of_capabilities(state: RouterState, name: str) -> bytes | Framed | None:
     packed_parts = (one.pack(name) for one in state.capabilities)
     return next((part for part in packed_parts if part is not None), None)

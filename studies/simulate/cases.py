@@ -9,13 +9,13 @@ from typing import Any, final
 from msgspec import Struct
 
 from agents.declaring.configuration import projection_ref
-from agents.feedback.core_events import needs_of, seconds
+from agents.feedback.core_events import follows_of, needs_of, seconds
 from agents.routing.request_contexts import mean_context
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
 from router_state.endings import ending
-from router_state.events import UNANSWERED, Needs
+from router_state.events import UNANSWERED, Follows, Needs
 from router_state.long_inputs.declared_prices import price_of
 from router_state.sessions.cache_prices import cache_of
 from studies.history.encoded import Contexts
@@ -46,7 +46,10 @@ class Case(Struct, gc=False):
         input_tokens, needs: input tokens and needs that the request stated;
         session_id: its session; session_budget_usd: what that may spend, if the request said so.
         redirected: whether another model than the called one answered.
+        follows: the request that it follows, and what was seen of the answer of model `followed`;
+            `followed` None: whose answer that was is not known.
         went_on: whether a second call of a plan followed: the request's reward is then of that.
+        verifiers: none, where the router declares any: nobody looks at answers of a simulation.
         eligible: models that history could have called; None: not known.
         own: what the router chose; routed: whether it answered; routed_share: probability that it
             did, None: it has no incumbent.
@@ -75,12 +78,11 @@ class Case(Struct, gc=False):
     latency: float | None = None
     first_token: float | None = None
     session_budget_usd: float | None = None
+    follows: Follows | None = None
+    followed: str | None = None
+    verifiers: tuple[str, ...] | None = None
     went_on: bool = False
     redirected: bool = False
-
-    @property
-    def verifiers(self) -> None:
-        """See `registered.asked`: nobody looks at the answers of a simulation."""
 
 
 class Cases:
@@ -116,6 +118,8 @@ class Cases:
         self._first, self._last = offsets or (0, 2**63)
         self._open: deque[Case | Declared] = deque()
         self._by_id: dict[str, Case] = {}
+        self._answered: dict[str, str] = {}
+        self._unseen: tuple[()] | None = None
         self._prices: dict[str, tuple[Price, CachePrice | None]] = {}
         self._endings: dict[str, ending.Ending | None] = {}
         self.projection: ProjectionRef | None = None
@@ -157,6 +161,7 @@ class Cases:
             self._dimensions = event.router.dimensions
             mix = event.router.incumbent or ()
             self._incumbent = frozenset((mix,) if isinstance(mix, str) else mix)
+            self._unseen = () if event.router.verifiers else None
             self._prices = {n: (price_of(m), cache_of(m)) for n, m in event.router.models.items()}
             self._endings = {n: ending.read(m) for n, m in event.router.models.items()}
         self._open.append(event)
@@ -180,6 +185,7 @@ class Cases:
             )
             at = self._clock
         self._clock = at
+        follows = follows_of(request)
         case = Case(
             self.decided,
             decision.request_id,
@@ -200,8 +206,14 @@ class Cases:
             needs=needs_of(request),
             session_id=request.session_id,
             session_budget_usd=request.session_budget_usd,
+            follows=follows,
+            followed=None if follows is None else self._answered.get(follows.request_id),
+            verifiers=self._unseen,
         )
         self.decided += 1
+        self._answered[case.request_id] = case.model
+        if len(self._answered) > self._horizon:
+            del self._answered[next(iter(self._answered))]
         self._open.append(case)
         self._by_id[case.request_id] = case
 
@@ -230,6 +242,8 @@ class Cases:
             return
         if case is not None and feedback.attempt:
             case.went_on = True
+            # What is then seen of its answer is not of the decided model.
+            self._answered.pop(case.request_id, None)
             return
         if case is not None and case.went_on and not is_bill and feedback.attempt is None:
             return

@@ -12,7 +12,7 @@ from router_state import registered
 from router_state.changes import Alert, Changes
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
-from router_state.events import Asked, Charged, Event, Judged, Redeclared, Waited
+from router_state.events import Asked, Charged, Event, Follows, Judged, Redeclared, Waited
 from schemas.routers import RouterDeclared
 from studies.history.rerun import ReadPrior, Remembered, configuration
 from studies.simulate.cases import Case
@@ -35,6 +35,8 @@ SPENDING = (
     "latency_target",
     "usd_per_second",
     "sessions",
+    "verifiers",
+    "max_attempts",
 )
 """Further such fields of the profile `live`; `paper` only paces a budget per request."""
 
@@ -90,6 +92,7 @@ class EngineDecider:
         self._records = Finished(REMEMBERED)
         self._engine: Engine | None = None
         self._alerts: list[Alert] = []
+        self._verifiers: frozenset[str] = frozenset()
 
     def declare(self, router: RouterDeclared, *, at: float) -> None:
         """Put a declaration in force under this policy's profile."""
@@ -99,6 +102,7 @@ class EngineDecider:
             kept = {name: getattr(router, name) for name in names}
             # Other knobs belong to the declared profile; this profile is tried with its defaults.
             router = RouterDeclared.model_construct(**kept, profile=profile)
+        self._verifiers = frozenset(router.verifiers or ())
         config = configuration(router, offset=self._versions, read_prior=self._read_prior)
         if self._policy.knobs:
             config = replace(config, knobs=replace(config.knobs, **self._policy.knobs))  # type: ignore[arg-type]
@@ -129,11 +133,26 @@ class EngineDecider:
             needs=case.needs,
             # A copy of a request belongs to a copy of its session.
             session_id=None if session is None else session + copy,
+            follows=self._seen(case, copy),
             said=registered.asked(case),
         )
         record = self._apply(asked, at).decision
         assert record is not None
         return record.model, record.lambda_t
+
+    def _seen(self, case: Case, copy: str) -> Follows | None:
+        """Return the request that a case follows, and what history saw of its answer, if the answer
+        came from the same model here.
+        """
+        if case.follows is None:
+            return None
+        request_id = case.follows.request_id + copy
+        before = self._records.get(request_id)
+        if before is None or before.called != case.followed:
+            return Follows(request_id)
+        verdicts = case.follows.verdicts.items()
+        known = {name: verdict for name, verdict in verdicts if name in self._verifiers}
+        return Follows(request_id, known, case.follows.signals)
 
     def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
         """Settle; a bill of a request that is forgotten changes nothing."""

@@ -168,8 +168,9 @@ class World:
     def router(self, base: RouterDeclared, index: int) -> RouterDeclared:
         """Return what the operator declares at this index."""
         models = dict(base.models)
-        # Without verdicts no plan can be followed: each request has one call.
-        money: dict[str, object] = {"verifiers": None, "max_attempts": None}
+        # Without verdicts no plan can be followed: each request has one call. What was seen of the
+        # answer before is told in terms of verifiers.
+        money: dict[str, object] = {"max_attempts": 1} if base.verifiers else {}
         for placed in self.placed:
             event, active = placed.event, placed.start <= index < placed.end
             match event:

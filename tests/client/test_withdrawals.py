@@ -99,6 +99,30 @@ async def test_threads_withdraw_as_tasks_do(gateway: Gateway) -> None:
     await standing(gateway, "w-threads", 0, 2)
 
 
+async def test_a_label_of_an_attempt_is_withdrawn_as_that_of_a_decision(gateway: Gateway) -> None:
+    verifiers = {"tests": {"usd": 0.0}}
+    await gateway.declare("w-attempts", sources=SOURCES, verifiers=verifiers)
+
+    def work(ways: dict[str, Any]) -> None:
+        with SyncRouter("w-attempts", **ways) as asking:
+            for attempt in asking.attempts(context=CONTEXT):
+                attempt.reward(0.5, source="human")
+                attempt.reward(0.7, source="judge-v2")
+                attempt.withdraw(source="human")
+
+    async with Router("w-attempts", **over_http(gateway)) as asking:
+        async for attempt in asking.attempts(context=CONTEXT):
+            await attempt.reward(0.2, source="human")
+            await attempt.reward(0.9, source="judge-v2")
+            await standing(gateway, "w-attempts", 1, 1)
+            await attempt.withdraw(source="human")
+            await standing(gateway, "w-attempts", 0, 1)
+            await attempt.withdraw(source="judge-v2")
+    await standing(gateway, "w-attempts", 0, 0)
+    await asyncio.to_thread(work, over_kafka(gateway))
+    await standing(gateway, "w-attempts", 0, 1)
+
+
 async def test_plain_http_withdraws_and_says_what_is_wrong(gateway: Gateway) -> None:
     await gateway.declare("w-plain", sources=SOURCES)
     home = "/v1/routers/w-plain"

@@ -1,4 +1,4 @@
-"""The page of pools in a real browser, on a real broker."""
+"""The pages of pools and of families in a real browser, on a real broker."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from click.testing import CliRunner
 
 from commands.cli import main
 from schemas import encode
+from schemas.event import Value
 from streams.settings import Settings
 from tests.integration.browsing import load, violations
-from tests.integration.test_dashboard import facts, served, text, until
+from tests.integration.test_dashboard import cells, facts, served, text, until
+from tests.watching.dashboard import test_families_view as told
 from tests.watching.dashboard.test_dashboard_folds import standing, state
 
 if TYPE_CHECKING:
@@ -23,11 +25,30 @@ if TYPE_CHECKING:
 SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
 
 
-async def say(settings: Settings, shares: dict[str, tuple[float, float]]) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
-        for name, (usd, charged) in shares.items():
-            event = state(name, budgets=[standing(usd, charged)])
-            await producer.send_and_wait(settings.topic("lambda"), encode(event), key=name.encode())
+def say(settings: Settings, topic: str, *events: Value) -> None:
+    async def sent() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=settings.bootstrap) as producer:
+            for event in events:
+                key, value = event.key.encode(), encode(event)
+                await producer.send_and_wait(settings.topic(topic), value, key=key)
+
+    asyncio.run(sent())
+
+
+def lent(router_id: str, usd: float, charged: float) -> Value:
+    return state(router_id, budgets=[standing(usd, charged)])
+
+
+def fits(browser: Chrome, name: str, widths: tuple[int, ...] = (390, 768, 1440)) -> None:
+    """Check a page at each width: nothing is cut off, and axe-core finds nothing."""
+    for width in widths:
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        assert browser.save_screenshot(str(SHOTS / f"{name}-{width}.png"))
+        assert violations(browser) == []
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
@@ -46,8 +67,8 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         declared = CliRunner().invoke(main, words.split(), env=environment)
         assert declared.exit_code == 0, declared.output
         until(lambda: "No router has a grant" in text(browser, "main"), "the pool")
-        many = {f"team-{at}": (2.0, 0.5) for at in range(9)}
-        asyncio.run(say(settings, {"search": (50.0, 5.0), "chat": (30.0, 12.0), **many}))
+        many = [lent(f"team-{at}", 2.0, 0.5) for at in range(9)]
+        say(settings, "lambda", lent("search", 50.0, 5.0), lent("chat", 30.0, 12.0), *many)
         until(lambda: "$98 granted, $21.5 spent" in text(browser, "main"), "its leases")
         rows = browser.execute_script(
             "return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
@@ -64,14 +85,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
             "(one) => Number(one.getAttribute('width')))"
         )
         assert sum(bars) == pytest.approx(980.0)
-        for width in (390, 768, 1440):
-            screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-            SHOTS.mkdir(parents=True, exist_ok=True)
-            assert browser.save_screenshot(str(SHOTS / f"pools-{width}.png"))
-            assert violations(browser) == []
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        fits(browser, "pools")
         for name, words in (("shop", "Pool shop"), ("nobody", "no pool of this id")):
             browser.get("about:blank")
             load(browser, f"{address}#/pools/{name}")
@@ -85,4 +99,53 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)
         assert gone.exit_code == 0, gone.output
         until(lambda: "declared no more" in text(browser, "main"), "that it is gone")
+        browser.get("about:blank")
+
+
+MARKUP = "<img src=x onerror=alert(1)>"
+LONG = "openrouter/meta-llama/llama-3.1-405b-instruct-with-a-long-name"
+
+
+def test_the_page_shows_who_is_in_a_family_and_what_a_newcomer_starts_with(
+    settings: Settings, browser: Chrome
+) -> None:
+    models = [
+        {"model": name, "rewards": told.side(mean, 0.05, 60.0), "bills": told.side(-0.5, 0.2, 30.0)}
+        for name, mean in (("a", 0.7), (MARKUP, 0.8), (LONG, None))
+    ]
+    listed = [told.member("chat"), told.member("mail"), told.member("odd", aside=True)]
+    known = told.estimated("support", *listed, members=40, models=models)
+    with served(settings) as address:
+        load(browser, f"{address}#/families")
+        until(lambda: "families join support" in text(browser, ".empty"), "what to type")
+        fits(browser, "no-family", (390,))
+        say(settings, "families", known)
+        until(lambda: "And 37 more" in text(browser, "main"), "the family")
+        joined = [state(name, family=told.standing("support")) for name in ("chat", "new")]
+        say(settings, "lambda", *joined)
+        until(lambda: "told nothing yet" in text(browser, "main"), "who has joined")
+        rows = cells(browser, "tbody tr")
+        assert [row[0] for row in rows] == ["a", MARKUP, LONG, "odd", "new", "chat", "mail"]
+        assert rows[0][1:3] == ["3", "0.700 ± 0.050"]
+        assert rows[0][4:] == ["60.0", "0.61 × list price", "30.0"]  # no member's price is known
+        assert rows[3][3] == "left out" and rows[3][-1] == told.LEFT_OUT
+        assert rows[5][3:6] == ["0.90", "tells, learns", "12.5 to 60.0 requests, by model"]
+        spoken = browser.find_element("css selector", "svg.whisker").get_attribute("aria-label")
+        assert spoken == "a: expected reward 0.700, 95% of members between 0.602 and 0.798"
+        fits(browser, "families")
+        # The same in the dark.
+        dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+        fits(browser, "families-dark", (390,))
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        browser.find_element("link text", "Its own page").click()
+        until(lambda: text(browser, "h1") == "Family support", "the page of one family")
+        browser.find_element("link text", "chat").click()
+        until(lambda: browser.find_elements("link text", "Family support"), "a link back")
+        browser.find_element("link text", "Families").click()
+        say(settings, "families", known.model_copy(update={"family": "sales", "listed": ()}))
+        until(lambda: len(browser.find_elements("css selector", "main h2")) == 2, "another one")
+        browser.get("about:blank")
+        load(browser, f"{address}#/families/nobody")
+        until(lambda: "no family of this name" in text(browser, "main"), "that there is none")
         browser.get("about:blank")

@@ -19,7 +19,7 @@ from router_state.capability import Capability
 from router_state.changes import CONFIG, HEAD
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
-from router_state.families.family_member import FamilyDeclared
+from router_state.families.family_declared import FamilyDeclared
 from router_state.incumbents.assigning import Incumbent
 from router_state.kernel import Regression, SharedPrior
 from router_state.latency.goal import LatencyGoal

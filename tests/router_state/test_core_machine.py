@@ -22,7 +22,8 @@ from router_state.config import Price, Tier
 from router_state.endings.ending import Ending
 from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
-from router_state.families.family_member import Family, FamilyDeclared
+from router_state.families.family_declared import FamilyDeclared
+from router_state.families.family_member import Family
 from router_state.families.family_reports import Model, Told
 from router_state.families.family_sums import Sums, bytes_of
 from router_state.incumbents.assigning import Incumbent

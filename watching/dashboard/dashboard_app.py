@@ -25,6 +25,7 @@ from watching.dashboard.assets import Assets
 from watching.dashboard.changing import Changing
 from watching.dashboard.compared import MOST, Compared
 from watching.dashboard.decisions import Decisions, Wanted
+from watching.dashboard.families_view import Families
 from watching.dashboard.fleet import SORTS, TOPICS, Asked, Fleet
 from watching.dashboard.guard import Guard
 from watching.dashboard.label_inbox import Inbox, Labels
@@ -202,6 +203,12 @@ def _add_streams(app: FastAPI, board: Dashboard) -> None:
         """Follow all pools."""
         visitor = board.sessions.reader(request)
         return _streamed(board, Pools(board.fleet, visitor.key.allows))
+
+    @app.get("/api/families")
+    async def families(request: Request, only: RouterId | None = None) -> Response:
+        """Follow all families, or one."""
+        visitor = board.sessions.reader(request)
+        return _streamed(board, Families(board.fleet, visitor.key.allows, only))
 
     @app.get("/api/routers/{router_id}")
     async def router(request: Request, router_id: RouterId) -> Response:

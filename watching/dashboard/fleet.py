@@ -14,6 +14,7 @@ from router_state.sessions.ranks import BELOW_OWN
 from schemas import EVENTS, REPEATED, MalformedEvent, decode, decode_router
 from schemas.costs import CostReported
 from schemas.event import Event
+from schemas.families import FamilyEstimated, ModelListed, SideListed
 from schemas.pools import PoolDeclared, decode_pool
 from schemas.rewards import WHOLE, RewardObserved
 from schemas.routes import RouteDecided
@@ -23,7 +24,11 @@ from watching.joined import Joined, Request
 Take = Callable[[RouterView, Any, float, float], None]
 """Function that takes in an event of one topic: its router, the event, when it happened, and
 now."""
-TOPICS = (("routers", "pools"), ("lambda", "routes", "alerts", "refusals"), ("rewards", "costs"))
+TOPICS = (
+    ("routers", "pools", "families"),
+    ("lambda", "routes", "alerts", "refusals"),
+    ("rewards", "costs"),
+)
 """Topics that are followed, in the order in which their past is read: a worker's account says which
 declaration was in force, and labels and bills are of decisions. None of them holds prompts.
 """
@@ -64,7 +69,7 @@ class Asked:
 
 
 class Fleet:
-    """All routers and pools of a service, as the dashboard shows them.
+    """All routers, pools and families of a service, as the dashboard shows them.
 
     Args:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
@@ -77,6 +82,7 @@ class Fleet:
     def __init__(self, rank: Callable[[str], int]) -> None:
         self.routers: dict[str, RouterView] = {}
         self.pools: dict[str, PoolDeclared] = {}
+        self.families: dict[str, FamilyEstimated] = {}
         self.version = 0
         self.events = 0
         self.inbox_version = 0
@@ -109,6 +115,8 @@ class Fleet:
                 self._declare(record, at)
             elif name == "pools":
                 self._declare_pool(record)
+            elif name == "families":
+                self._estimate(record)
             elif name == "lambda" and record.value is None:
                 self._remove((record.key or b"").decode(errors="replace"))
             else:
@@ -209,6 +217,15 @@ class Fleet:
             PoolConfig.read(declared, offset=record.offset)  # what workers refuse is not in force
             self.pools[pool_id] = declared
 
+    def _estimate(self, record: Record) -> None:
+        name = (record.key or b"").decode(errors="replace")
+        if record.value is None:
+            self.families.pop(name, None)
+        elif name in self.families or len(self.families) < MOST_ROUTERS:
+            known = decode(FamilyEstimated, record.value)
+            models = tuple(_without_sums(one) for one in known.models)
+            self.families[name] = known.model_copy(update={"models": models})
+
     def _remove(self, router_id: str) -> None:
         self.routers.pop(router_id, None)
         self._rows.pop(router_id, None)
@@ -267,6 +284,15 @@ def _holds(router: RouterView, word: str) -> bool:
     return word in router.router_id.casefold() or any(
         word in model.casefold() for model in (router.declared.prices if router.declared else ())
     )
+
+
+def _without_sums(model: ModelListed) -> ModelListed:
+    """Leave out sums, which are kilobytes that no page shows."""
+
+    def shown(side: SideListed | None) -> SideListed | None:
+        return side and side.model_copy(update={"knows": ""})
+
+    return model.model_copy(update={"rewards": shown(model.rewards), "bills": shown(model.bills)})
 
 
 def _row(router: RouterView, now: float) -> Row:

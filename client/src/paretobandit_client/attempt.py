@@ -124,6 +124,10 @@ class Attempt:
             attempt=self.number,
         )
 
+    async def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        await self.decision.withdraw(source=source, revision=revision)
+
 
 async def attempts_of(
     decision: Decision, reports: Verdicts, verifiers: Mapping[str, Verifier] | None = None

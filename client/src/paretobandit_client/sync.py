@@ -135,6 +135,10 @@ class SyncAttempt:
             self.attempt.reward(value, source=source, revision=revision, observed_at=observed_at)
         )
 
+    def withdraw(self, *, source: str, revision: int = 1) -> None:
+        """Withdraw the label of a source, see `Router.withdraw`."""
+        self._router.run(self.attempt.withdraw(source=source, revision=revision))
+
 
 class SyncRouter:
     """A `Router` for threads: arguments and errors are those of `Router`. Make it after forking,

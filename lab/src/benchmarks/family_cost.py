@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.played import Played
 from router_state.config import LIVE, ModelConfig, Price, RouterConfig
-from router_state.families.family_member import Family, FamilyDeclared
+from router_state.families.family_declared import FamilyDeclared
+from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_pieces import pack_piece
 from router_state.families.family_reports import Model, Told

@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.arena import Array, declared
 from benchmarks.family_worlds import REQUESTS, Tenant, Whole
 from benchmarks.played import Played
-from router_state.families.family_member import Family, FamilyDeclared
+from router_state.families.family_declared import FamilyDeclared
+from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import source_worlds
-from benchmarks.source_play import FORMS, METHODS, Run, play
+from benchmarks.source_play import FORMS, METHODS, Run
+from benchmarks.source_runs import Runs
 from benchmarks.source_worlds import ATTACKS, JUDGES, Array, World
 from router_state.learning.change_blocks import FALSE
 from router_state.sources.pair_sums import PARTS
@@ -36,50 +37,46 @@ def compared(
     seeds: int,
     shares: tuple[float, ...],
     methods: tuple[str, ...],
+    played: Runs,
 ) -> Iterator[str]:
     """Yield rows of differences of mean gold rewards, times 1,000, with 95 %."""
     for name, world in worlds.items():
         for share in shares:
-            cells = _forms if "line" in methods else _cells
             runs: dict[str, list[Run]] = {method: [] for method in methods}
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 one = world(seed)
                 for method in methods:
-                    runs[method].append(play(one, method, share, seed))
-            yield f"| {name} | {share:.0%} | " + " | ".join(cells(runs)) + " |"
+                    runs[method].append(played.play(one, method, share, seed))
+            cells = _cells({method: np.array(ones) for method, ones in runs.items()})
+            if name == next(iter(worlds)) and share == shares[0]:
+                yield "| judge | gold | " + " | ".join(cells) + " |"
+                yield "|" + " --- |" * (2 + len(cells))
+            yield f"| {name} | {share:.0%} | " + " | ".join(cells.values()) + " |"
 
 
-def _cells(runs: dict[str, list[Run]]) -> Iterator[str]:
-    none = [Run(np.nan, np.nan, np.nan)]
-    ones = {method: runs.get(method, none) for method in METHODS}
-    earned = {method: np.array([run.mean for run in of]) for method, of in ones.items()}
-    late = {method: np.array([run.late for run in of]) for method, of in ones.items()}
-    for method in ("offset", "on", "advised"):
-        yield _difference(earned[method] - earned["ranks"])
-    for method in ("offset", "on", "advised"):
-        yield _difference(earned[method] - earned["gold"])
-    yield _difference(late["on"] - late["gold"])
-    advised = [run.advised for run in ones["advised"] if np.isfinite(run.advised)]
-    when = f", after {np.median(advised):.0f} pairs" if advised else ""
-    of = len(runs.get("advised", ()))
-    yield f"{len(advised)} of {of}{when}" if of else "–"
+def _cells(runs: dict[str, Array]) -> dict[str, str]:
+    """Return the cells of a row by the names of their columns.
+
+    Args:
+        runs: (seeds, 3) by method, see `Run`.
+    """
+    found: dict[str, str] = {}
+    corrected = [method for method in runs if method not in BASELINES]
+    for baseline, name in BASELINES.items():
+        for method in corrected if baseline in runs else ():
+            found[f"{method} − {name}"] = _difference(runs[method][:, 0] - runs[baseline][:, 0])
+    if "on" in runs and "gold" in runs:
+        found["late: on − gold alone"] = _difference(runs["on"][:, 1] - runs["gold"][:, 1])
+    if "advised" in runs:
+        after = runs["advised"][:, 2]
+        advised = after[np.isfinite(after)]
+        when = f", after {np.median(advised):.0f} pairs" if len(advised) else ""
+        found["advised"] = f"{len(advised)} of {len(after)}{when}"
+    return found
 
 
-def _forms(runs: dict[str, list[Run]]) -> Iterator[str]:
-    earned = {method: np.array([run.mean for run in ones]) for method, ones in runs.items()}
-    for method in ("offset", *FORMS):
-        yield _difference(earned[method] - earned["ranks"])
-
-
-FORMS_HEAD = (
-    "| judge | gold | offset − ranks | line − ranks | full − ranks |\n"
-    "| --- | --- | --- | --- | --- |"
-)
-HEAD = (
-    "| judge | gold | offset − ranks | on − ranks | advised − ranks | offset − gold alone "
-    "| on − gold alone | advised − gold alone | late: on − gold alone | advised |\n"
-    "|" + " --- |" * 10
-)
+BASELINES = {"ranks": "ranks", "gold": "gold alone"}
+"""Methods that others are compared with, and their names in the tables."""
 
 
 def _difference(d: Array) -> str:
@@ -174,15 +171,16 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--kept", type=Path, help="file that keeps the runs of this commit")
     parser.add_argument("--forms", action="store_true", help="other forms of correction")
     given = parser.parse_args()
     methods = ("ranks", "offset", *FORMS) if given.forms else tuple(given.methods)
     if given.world == "alerts":
         rows = alerts(given.seeds)
     else:
-        print(FORMS_HEAD if given.forms else HEAD)
         worlds = worlds_of(given.world, given.attacks, given.data)
-        rows = compared(worlds, given.seeds, tuple(given.shares), methods)
+        played = Runs(given.kept)
+        rows = compared(worlds, given.seeds, tuple(given.shares), methods, played)
     for row in rows:
         print(row, flush=True)
 

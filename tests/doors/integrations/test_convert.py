@@ -145,7 +145,7 @@ def test_litellms_standard_logging_payload_line_by_line_and_as_an_array() -> Non
         (
             "langfuse.json",
             [
-                ("default", "r-1", 1.0, "human", "2026-11-21T09:30:05.250000Z"),
+                ("default", "r-1", 1.0, "human:u-1", "2026-11-21T09:30:05.250000Z"),
                 ("chat", "r-2", 0.9, "judge", "2026-11-21T09:30:05Z"),
             ],
         ),
@@ -512,3 +512,22 @@ async def test_ingest_commits_nothing_that_kafka_refused(kafka: str) -> None:
         await asyncio.wait_for(work.run(asyncio.Event()), 60)
     assert not await admin.list_consumer_group_offsets(name)
     await admin.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "source"),
+    [
+        ({}, "human:u-1"),
+        ({"authorUserId": None}, "human"),
+        ({"authorUserId": ""}, "human"),
+        ({"authorUserId": "Zoë <b>:" + 80 * "x"}, "human:Zo---b--" + 56 * "x"),
+        ({"source": "EVAL"}, "judge"),
+        ({"source": "API"}, "judge"),
+    ],
+)
+def test_an_annotation_of_langfuse_names_who_has_annotated(
+    changed: dict[str, Any], source: str
+) -> None:
+    score = json.loads((GOLDEN / "langfuse.json").read_text())["data"][0] | changed
+    ((_, event),) = plain(json.dumps(score).encode(), "langfuse")
+    assert event["source"] == source

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.changes import Journal
+from router_state.families.family_evidence import own_sums
+from router_state.families.family_held import Share
 from router_state.families.family_kin import Kin, Members
-from router_state.families.family_sums import Share, Sums, bytes_of, own_sums, sums_of
+from router_state.families.family_sums import Sums, bytes_of, sums_of
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
 
@@ -47,9 +49,11 @@ def test_the_others_say_what_the_joint_gaussian_says(seed: int, members: int, d:
     for name, sums in of.items():
         kin.hear(name, {}, sums)
     told = kin.told("r0", of["r0"])["m0"]
-    # Coefficients of the family, then of each router; flat above, and r0 has seen nothing.
+    # Coefficients of the family, then of each router; r0 has seen nothing.
+    prior = kin.models.diagonal(d)
     R, size = np.diag(kin.scatter_of("m0").diagonal(d)), (members + 1) * d
     precision, response = np.zeros((size, size)), np.zeros(size)
+    precision[:d, :d], response[:d] = np.diag(prior), prior * kin.mean
     for k, name in enumerate(of, start=1):
         own = slice(k * d, (k + 1) * d)
         precision[:d, :d] += R
@@ -62,10 +66,12 @@ def test_the_others_say_what_the_joint_gaussian_says(seed: int, members: int, d:
     kept = np.arange(d, 2 * d)
     gone = np.setdiff1d(np.arange(size), kept)
     cross = precision[np.ix_(kept, gone)] @ np.linalg.inv(precision[np.ix_(gone, gone)])
-    np.testing.assert_allclose(
-        told.A, precision[np.ix_(kept, kept)] - cross @ precision[np.ix_(gone, kept)], atol=1e-7
-    )
-    np.testing.assert_allclose(told.b, response[kept] - cross @ response[gone], atol=1e-7)
+    # A router that hears nothing has this prior itself.
+    alone = np.diag(prior) @ np.linalg.inv(np.diag(prior) + R) @ R
+    whole = precision[np.ix_(kept, kept)] - cross @ precision[np.ix_(gone, kept)]
+    np.testing.assert_allclose(told.A, whole - alone, atol=1e-7)
+    found = response[kept] - cross @ response[gone]
+    np.testing.assert_allclose(told.b, found - alone @ kin.mean, atol=1e-7)
 
 
 @given(SEEDS)

@@ -11,14 +11,17 @@ import orjson
 import pytest
 
 from benchmarks.history import ROUTER, write_history
+from router_state.attempts.following import chain_of
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
 from studies.history.skipped import Skipped
 from studies.simulate.cases import Case, Cases
+from studies.simulate.policies import EngineDecider
 from studies.simulate.scenario import Scenario
 from studies.simulate.study import study
 from studies.simulate.track import Track
+from studies.simulate.world import World
 
 N, TURNS, USD = 400, 8, 5e-4
 Line = dict[str, Any]
@@ -121,3 +124,74 @@ def test_a_router_with_verifiers_is_played_with_one_call_a_request(recorded: Pat
     edited(recorded / "routers-0.jsonl", lambda v: [v | verifiers])
     found = played(recorded, "declared").total
     assert (found.calls, found.cost_usd) == (plain.calls, plain.cost_usd)
+
+
+def following(recorded: Path, *, back: int = 1, **seen: Any) -> None:
+    """Let odd requests follow one so far before them, and say what was seen of its answer."""
+
+    def edit(value: Line) -> list[Line]:
+        number = number_of(value)
+        follows = f"r-{number + 1 - back}"
+        return [value | {"follows": follows, **seen} if number % 2 and number >= back else value]
+
+    edited(recorded / "requests-0.jsonl", edit)
+
+
+def test_a_request_that_follows_another_one_is_played_with_a_model_that_was_not_tried(
+    recorded: Path,
+) -> None:
+    def calls(policy: str, *events: Line) -> dict[str, int]:
+        track = played(recorded, policy, *events)
+        assert not track.refused
+        return track.total.calls
+
+    alone = calls("declared")
+    following(recorded, signals={"tests_passed": 0.0})
+    for policy in ("declared", "live", "paper"):
+        # Of two models each pair of requests has both.
+        assert calls(policy) == {"a": N / 2, "b": N / 2}
+    assert alone != {"a": N / 2, "b": N / 2}
+    # A copy follows a copy.
+    assert calls("declared", {"kind": "traffic", "factor": 2}) == {"a": N, "b": N}
+
+
+@pytest.mark.parametrize("policy", ["declared", "live", "paper"])
+def test_what_was_seen_of_an_answer_counts_where_the_same_model_gave_it(
+    recorded: Path, policy: str
+) -> None:
+    verifiers = {"verifiers": {"tests": {"usd": 1e-6}}, "max_attempts": 2}
+    edited(recorded / "routers-0.jsonl", lambda v: [v | verifiers])
+    following(recorded, verdicts={"tests": 0.0})
+    scenario = Scenario.model_validate({"policies": [policy]})
+    decider = EngineDecider(scenario.policies[0], read_prior=unused)
+    world = World(scenario, requests=N, index_of={}, models={"a", "b"}, declared={"a", "b"})
+    told: dict[bool, set[int]] = {True: set(), False: set()}
+    for case in Cases(merged(recorded), contexts=Contexts(unused), skipped=Skipped()):
+        if not isinstance(case, Case):
+            assert case.router is not None
+            decider.declare(world.router(case.router, 0), at=0.0)
+            continue
+        model, _ = decider.decide(case.request_id, case, at=case.at)
+        if case.follows is None:
+            same, first = model == case.model, model
+        else:
+            assert case.followed is not None and model != first
+            chain = chain_of(decider.engine.records[case.request_id], "attempts")
+            assert chain is not None and chain.tried == (first,)
+            told[same].add(chain.count)
+    # The other profile has no verifiers, so it knows no verdicts.
+    assert told == {True: {policy != "paper"}, False: {0}}
+
+
+def test_whose_answer_was_seen_is_not_known_where_a_plan_went_on(recorded: Path) -> None:
+    late = 41  # more than a bill is late
+    following(recorded, back=late, signals={"severity": 1.0})
+    second = {"cost_usd": 1.0, "revision": 1, "attempt": 1}
+    edited(
+        recorded / "costs-0.jsonl",
+        lambda v: [v | second] if number_of(v) % 4 == 0 else [v],
+    )
+    followed = {n: case for n, case in enumerate(cases_of(recorded)) if case.follows is not None}
+    assert len(followed) == (N - late) // 2 + 1
+    for number, case in followed.items():
+        assert (case.followed is None) == ((number - late) % 4 == 0)

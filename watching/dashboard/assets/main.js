@@ -1,6 +1,6 @@
 // Which page is shown: the address says it, after the #.
 
-import { el } from "./dom.js";
+import { el, page } from "./dom.js";
 import { leave } from "./live.js";
 import { showAccess } from "./access.js";
 import { showRouters } from "./routers.js";
@@ -14,10 +14,12 @@ const PAGES = {
   decision: async () => (await import("./decision.js")).showDecision,
   compare: async () => (await import("./compare.js")).showCompared,
   pools: async () => (await import("./pools.js")).showPools,
+  families: async () => (await import("./families.js")).showFamilies,
   inbox: async () => (await import("./inbox.js")).showInbox,
   proof: async () => (await import("./proof.js")).showProof,
   "what-if": async () => (await import("./whatif.js")).showWhatIf,
 };
+const LISTS = { pools: "Pools", families: "Families", inbox: "Inbox" }; // pages of all, or of one
 const NAMES = { decision: "Decision", proof: "Proof", "what-if": "What if" };
 
 async function show() {
@@ -33,8 +35,7 @@ async function show() {
 
 function follow(kind, [id, what]) {
   const steps = [el("a", { href: "#/", "aria-current": PAGES[kind] ? null : "page" }, "Routers")];
-  if (kind === "pools") steps.push(el("a", { href: "#/pools", "aria-current": id ? null : "page" }, "Pools"), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
-  else if (kind === "inbox") steps.push(el("a", { href: "#/inbox", "aria-current": id ? null : "page" }, "Inbox"), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
+  if (LISTS[kind]) steps.push(el("a", { href: page(kind), "aria-current": id ? null : "page" }, LISTS[kind]), ...id ? [el("span", { "aria-current": "page" }, id)] : []);
   else if (kind === "compare") steps.push(el("a", { href: "#/compare", "aria-current": "page" }, "Compared"));
   else if (PAGES[kind]) steps.push(el("a", {
     href: `#/router/${encodeURIComponent(id)}`, "aria-current": kind === "router" ? "page" : null }, id));

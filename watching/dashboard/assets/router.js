@@ -56,7 +56,7 @@ export function showRouter(view, id, part) {
     decisions.take(router.models);
     verifiers.take(router.verifiers);
     tellNow(router);
-    tellStandings(router.standings);
+    tellStandings(router.standings, router.state?.family?.name);
     tellSuspects(router.models);
     tellModels(router);
     sources.take(router.labelling);
@@ -90,11 +90,11 @@ export function showRouter(view, id, part) {
     now.replaceChildren(said.join(", "), ...alarms ? [", ", el("a", { href: page("router", id, "alarms"), onclick: toAlarms }, `${count(alarms)} alarm${alarms > 1 ? "s" : ""}`)] : [], `. ${until(router.lambda_t)}`);
   }
 
-  /** How budgets of a period stand, and what a floor of rewards takes. */
-  function tellStandings(told) {
+  /** How budgets of a period stand, what a floor of rewards takes, and what came from its family. */
+  function tellStandings(told, family) {
     if (told.join() === (standings.dataset.told ?? "")) return;
     standings.dataset.told = told.join();
-    standings.replaceChildren(...told.map((text) => el("p.note", {}, `${text}.`)));
+    standings.replaceChildren(...told.map((text) => el("p.note", {}, `${text}.`)), family ? el("p.note", {}, el("a", { href: page("families", family) }, `Family ${family}`), ": its members, and how alike they are.") : "");
   }
 
   function tellSuspects(all) {

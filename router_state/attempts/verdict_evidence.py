@@ -1,0 +1,226 @@
+"""Learn from verdicts and labels: what verdicts mean, and what both tell of the models."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from msgspec import structs
+
+from router_state.arms import Arms
+from router_state.attempts import following, verdict_alerts
+from router_state.attempts.verdict_pairs import Pairs
+from router_state.attempts.verdict_tables import Tables
+from router_state.billing import Billing
+from router_state.capability import Heard
+from router_state.changes import Journal
+from router_state.config import Vector
+from router_state.events import Verified
+from router_state.kernel import VerdictTable
+from router_state.plan import Plan, Taught, Verdict
+from router_state.record import RequestRecord
+
+NAME = "attempts"
+"""Name of the capability, under which a record keeps the chain of a request."""
+PIECE = "\x1fattempts"
+"""Name of the piece with the tables and the pairs."""
+PASSED = 0.5
+"""Least verdict that counts as passed where verdicts are compared with labels."""
+LEAST_WEIGHT = 0.02
+"""Least weight of an observation that is learned. Verdicts of a coin weigh less, and so do labels
+of an answer that has an exact verdict.
+"""
+
+
+class Answer(NamedTuple):
+    """What is known of an answer beside its verdict and its label.
+
+    Attributes:
+        x: context of its request, shape (d,); k: position of its model.
+        mean, variance: expected reward of that model for the context, and its variance.
+        before: the table that told of the failures before it, if there are any; gap: the reward
+            that it loses by them at ρ = 1; less: the reward that it is expected to lose by them.
+    """
+
+    x: Vector
+    k: int
+    mean: float
+    variance: float
+    before: VerdictTable | None
+    gap: float
+    less: float
+
+
+def weighted(x: Vector, value: float, weight: float) -> Taught | None:
+    """Return an observation with this weight; None if the weight is below `LEAST_WEIGHT`."""
+    if weight < LEAST_WEIGHT:
+        return None
+    root = math.sqrt(weight)
+    return Taught(x * root, value * root)
+
+
+class Evidence:
+    """The evidence on a router's verifiers.
+
+    Attributes:
+        tables: what their verdicts mean.
+        pairs: by verifier, what labels say of its verdicts, and what they have cost.
+    """
+
+    __slots__ = ("journal", "pairs", "tables")
+
+    def __init__(self, tables: Tables, journal: Journal) -> None:
+        self.tables, self.journal = tables, journal
+        self.pairs = dict[str, Pairs]()
+
+    def verdict(
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, arms: Arms
+    ) -> Heard | None:
+        """Learn a verdict; see `Capability.verified`."""
+        verifier = self.tables.verifiers.get(event.verifier)
+        if verifier is None:
+            return None
+        made = plan.made[event.attempt]
+        said = Verdict(float(event.verdict), event.revision, verifier.usd)
+        before = made.verdicts.get(event.verifier)
+        if before is not None:
+            # The bill and the label are those of the first call.
+            said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
+            return said, None
+        pairs = self._count(event, record, plan, verifier.usd)
+        answer = self._answer(record, plan, event.attempt, x, arms)
+        if answer is None:
+            return said, None
+        table, j = self.tables.tables[event.verifier], verifier.bin_of(event.verdict)
+        k, less = answer.k, answer.less
+        mean = answer.mean - less
+        table.see(k, j, mean)
+        self.tables.changed(event.verifier, k)
+        if record.label is not None and plan.labelled == event.attempt:
+            label = record.label.reward
+            table.learn(k, j, mean, answer.variance, label)
+            pairs.add(label - mean, passes=event.verdict >= PASSED)
+            self.tables.changed(event.verifier)
+            return structs.replace(said, learned=True), None
+        value, weight = table.tells(k, j, mean, arms.rewards.noise)
+        return said, weighted(answer.x, value + less, weight)
+
+    def _count(self, event: Verified, record: RequestRecord, plan: Plan, usd: float) -> Pairs:
+        """Count a verdict and its dollars."""
+        pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
+        pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + usd
+        step = plan.steps[event.attempt]
+        if step.verify == event.verifier and step.accept_at is not None:
+            pairs.came += 1.0
+            self.tables.coming(event.verifier, pairs.comes)
+        self.journal.pieces.add(PIECE)
+        return pairs
+
+    def label(self, record: RequestRecord, x: Vector, reward: float, arms: Arms) -> Taught | None:
+        """Learn a request's first label; see `Capability.judged`. An answer that has a verdict and
+        a label tells what the verdict means.
+        """
+        if self.tables.verifiers and self.tables.labelled(record.called):
+            self.journal.pieces.add(PIECE)
+        plan, taught = record.plan, Taught(x, reward)
+        if record.call is None or not (plan is None or plan.labelled >= 0):
+            return taught
+        answer = self._answer(record, plan, 0 if plan is None else plan.labelled, x, arms)
+        if answer is None:
+            return taught
+        found = taught if answer.before is None else self._learn_second(answer, reward)
+        if plan is None:
+            return found
+        made = plan.made[plan.labelled]
+        verdicts = dict(made.verdicts)
+        for name, said in made.verdicts.items():
+            if name in self.tables.tables and not said.learned:
+                value, weight, revised = self._learn_label(name, said, plan, answer, reward, arms)
+                pairs = self.pairs.setdefault(name, Pairs(record.decided_at))
+                pairs.add(reward - answer.mean + answer.less, passes=said.verdict >= PASSED)
+                verdicts[name] = structs.replace(said, learned=True)
+                found, plan = weighted(x, value, weight), structs.replace(plan, revised=revised)
+        plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
+        record.call = structs.replace(record.call, plan=plan)
+        return found
+
+    def _learn_second(self, answer: Answer, reward: float) -> Taught | None:
+        """Learn the label of an answer after failures: by how much the models err together."""
+        assert answer.before is not None
+        found = answer.before.learn_second(answer.gap, answer.mean, answer.variance, reward)
+        for name, one in self.tables.tables.items():
+            if one is answer.before:
+                self.tables.changed(name)
+        self.journal.pieces.add(PIECE)
+        return weighted(answer.x, *found)
+
+    def _learn_label(
+        self, name: str, said: Verdict, plan: Plan, answer: Answer, reward: float, arms: Arms
+    ) -> tuple[float, float, float]:
+        """Learn what a verdict means, by the label of its answer. Return what the label tells of
+        the model beyond the verdict: a value to observe, its weight, and that of a revision.
+        """
+        table, k, less = self.tables.tables[name], answer.k, answer.less
+        j = self.tables.verifiers[name].bin_of(said.verdict)
+        value, weight, revised = table.learn(k, j, answer.mean - less, answer.variance, reward)
+        self.tables.changed(name)
+        self.journal.pieces.add(PIECE)
+        if len(plan.steps) == 1:
+            # Labelled whatever the verdict: as it is, less what the verdict has taught.
+            value = reward
+            weight = revised = 1.0 - table.tells(k, j, answer.mean, arms.rewards.noise)[1]
+        return value + less, weight, revised
+
+    def bill(self, billing: Billing) -> None:
+        """Count what waits for a verdict, and what followed one."""
+        plan, attempt = billing.record.plan, billing.event.attempt
+        if plan is None or billing.answered or billing.unanswered:
+            return
+        step = plan.steps[attempt]
+        verifier = step.verify or ""
+        if verifier in self.tables.verifiers and step.accept_at is not None:
+            waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
+            waited.wait()
+            self.tables.coming(verifier, waited.comes)
+            self.journal.pieces.add(PIECE)
+        pairs = self.pairs.get(plan.steps[attempt - 1].verify or "") if attempt else None
+        if pairs is not None:
+            pairs.further_usd += billing.cost_usd
+            self.journal.pieces.add(PIECE)
+
+    def alert(self, record: RequestRecord, now: float) -> None:
+        """Tell of verifiers that are worthless, and of those that have changed."""
+        plan = record.plan
+        if plan is None or plan.labelled < 0:
+            return
+        for name in plan.made[plan.labelled].verdicts:
+            pairs = self.pairs.get(name)
+            if pairs is not None:
+                verdict_alerts.tell(self.journal, name, pairs, len(self.tables.verifiers), now)
+
+    def _answer(
+        self, record: RequestRecord, plan: Plan | None, attempt: int, x: Vector | None, arms: Arms
+    ) -> Answer | None:
+        """Return what is known of an answer; None where its model or its context is not known."""
+        model = record.called if plan is None else plan.steps[attempt].model
+        arm = arms.find(model)
+        if arm is None or x is None:
+            return None
+        mean, spread = arm.rewards.look(x)
+        variance = arms.rewards.noise * spread / arm.rewards.decay
+        before, gap = self._before(record, plan, attempt, mean)
+        less = 0.0 if before is None else gap * before.alike
+        return Answer(x, arms.row[model], mean, variance, before, gap, less)
+
+    def _before(
+        self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float
+    ) -> tuple[VerdictTable | None, float]:
+        """Return what told of the failures before an answer, and the reward that it loses by them
+        at ρ = 1; None: an answer before it passed, or is not known to have failed.
+        """
+        if plan is not None and plan.follows_failures(attempt):
+            table = self.tables.tables.get(plan.steps[attempt - 1].verify or "")
+            return table, plan.steps[attempt].gap
+        chain = None if attempt else following.chain_of(record, NAME)
+        found = None if chain is None else following.gap_of(chain, reward, self.tables)
+        return found or (None, 0.0)

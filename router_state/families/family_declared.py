@@ -1,0 +1,70 @@
+"""The declaration of a membership in a family."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from router_state.config import LIVE, RouterConfig
+from router_state.errors import InvalidConfig
+from router_state.packing.framing import Json, converted
+
+
+class SaidFamily(Protocol):
+    """A family as it is declared."""
+
+    name: str
+    gives: bool
+    takes: bool
+
+
+class Said(Protocol):
+    """A router's declaration."""
+
+    @property
+    def family(self) -> SaidFamily | None: ...
+    @property
+    def gamma(self) -> float | None: ...
+
+
+class FamilyDeclared(Struct, frozen=True):
+    """A membership as declared; `gamma`: what the router forgets by."""
+
+    name: str
+    gives: bool = True
+    takes: bool = True
+    gamma: float = LIVE.gamma
+
+    def check(self, config: RouterConfig) -> None:
+        """Raise InvalidConfig where a router can't be a member."""
+        if config.profile != "live":
+            raise InvalidConfig(
+                f"a router of profile {config.profile!r} learns each model apart: a family needs "
+                "profile live"
+            )
+
+    @classmethod
+    def read(cls, said: Said) -> FamilyDeclared | None:
+        """Return the membership of a declaration; None: it has none."""
+        family = said.family
+        if family is None:
+            return None
+        gamma = LIVE.gamma if said.gamma is None else said.gamma
+        return cls(family.name, family.gives, family.takes, gamma)
+
+    @property
+    def document(self) -> dict[str, object]:
+        """Return the field of a declaration."""
+        if self.gives and self.takes:
+            return {"family": self.name}
+        return {"family": {"name": self.name, "gives": self.gives, "takes": self.takes}}
+
+    def pack(self) -> Json:
+        """Return the membership as JSON."""
+        return [self.name, self.gives, self.takes, self.gamma]
+
+    @classmethod
+    def unpack(cls, kept: Json) -> FamilyDeclared:
+        """Invert `pack`. Raises DamagedState."""
+        return cls(*converted(kept, tuple[str, bool, bool, float], "family"))

@@ -1,0 +1,199 @@
+"""Put what a family tells in place of what it told before, in the regressions of a router."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from router_state.arms import Arms
+from router_state.changes import Journal
+from router_state.config import Vector
+from router_state.families.family_evidence import given_sums, own_sums
+from router_state.families.family_held import Held, Share, together
+from router_state.families.family_sums import Sums, sums_of
+from router_state.kernel import SAMPLE_PIECE, Arm, Regression, SharedPrior, conclude_with
+
+PIECE = "\x1ffamily:"
+"""Prefix of the names of pieces; the model follows."""
+
+Told = Sequence[Mapping[str, bytes]]
+"""Sums of rewards and of bills, by model; empty: of none."""
+
+
+class Exchange:
+    """The sums in a router's regressions that are not its own, and their exchange for others.
+
+    Attributes:
+        held: these sums, by model; known: models that the router has had since it joined.
+    """
+
+    __slots__ = ("_arms", "_journal", "held", "known")
+
+    def __init__(self, arms: Arms, journal: Journal) -> None:
+        self._arms, self._journal = arms, journal
+        self.held: dict[str, Held] = {}
+        self.known: set[str] = set()
+
+    @property
+    def sides(self) -> list[tuple[SharedPrior, dict[str, Regression]]]:
+        """Return the regressions of rewards and of bills by model, each under its shared prior."""
+        arms = self._arms
+        return [
+            (arms.rewards, {arm.name: arm.rewards for arm in arms}),
+            (arms.bills, {arm.name: arm.costs.regression for arm in arms if not arm.costs.free}),
+        ]
+
+    @property
+    def clock(self) -> int:
+        """Return the clock of the last reward of any model."""
+        return max((arm.rewards.last_update for arm in self._arms), default=0)
+
+    # What a router starts with.
+
+    def meet(self, arm: Arm) -> None:
+        """Note what a model starts with; of one that became free, that it has forgotten its
+        bills."""
+        if arm.name not in self.known:
+            self.known.add(arm.name)
+            given = [self._given(side, arm) for side in (0, 1)]
+            if any(given):
+                self._hold(arm.name, Held(given=given))
+        elif arm.costs.free and (held := self.held.get(arm.name)) is not None:
+            self._hold(arm.name, Held((held.taken[0], None), (held.given[0], None)))
+
+    def _given(self, side: int, arm: Arm) -> Share | None:
+        arms = self._arms
+        prior, one, detector = (
+            (arms.bills, arm.costs.regression, arm.costs.detector)
+            if side
+            else (arms.rewards, arm.rewards, arm.detector)
+        )
+        # As in `knows_nothing` of the kernel: any observation has changed the bias's entry.
+        if (side and arm.costs.free) or one.array[one.at - 1] == 1.0 / prior.bias_ridge:
+            return None
+        # Without a residual yet, all that a regression knows was given to it.
+        if detector.count == 0 and (whole := given_sums(one, prior)).count > 0.5:
+            return Share.given(whole, one)
+        return None
+
+    def _hold(self, name: str, held: Held) -> None:
+        self.held[name] = held
+        self._journal.pieces.add(PIECE + name)
+
+    # What a router has itself.
+
+    def own(self, side: int, gamma: float) -> dict[str, Sums]:
+        """Return the router's own evidence of each model; that on rewards fades by the clock,
+        whenever the model was last rewarded."""
+        found, clock = {}, self.clock
+        prior, ones = self.sides[side]
+        for name, one in ones.items():
+            held = self.held.get(name)
+            shares = () if held is None else (held.taken[side], held.given[side])
+            left = 1.0 if side else one.left_at(clock, gamma) / one.decay
+            found[name] = own_sums(one, prior, *shares).times(left)
+        return found
+
+    # What it takes over.
+
+    def give_back(self, gamma: float) -> None:
+        """Take away what is left of what the family told."""
+        self.replace([dict.fromkeys(self.held, b"")] * 2, gamma)
+
+    def replace(self, told: Told, gamma: float) -> None:
+        """Put these sums in place of earlier ones; models that are not named keep theirs."""
+        found = [
+            {name: self._exchanged(name, side, told[side].get(name)) for name in ones}
+            for side, (_, ones) in enumerate(self.sides)
+        ]
+        if all(one is None for side in found for one in side.values()):
+            return
+        clock = self.clock
+        for arm in self._arms:
+            if arm.suspicion is None:
+                arm.rewards.forget(clock, gamma)
+        self._take(found)
+        for side, (prior, ones) in enumerate(self.sides):
+            if any(change is not None for change in found[side].values()):
+                added = [
+                    None if (change := found[side][name]) is None else self._added(one, *change)
+                    for name, one in ones.items()
+                ]
+                conclude_with(prior, list(ones.values()), added)
+        self._arms.sample.left = 0
+        self._journal.pieces.add(SAMPLE_PIECE)
+        self._journal.jumped = True
+
+    def _exchanged(
+        self, name: str, side: int, data: bytes | None
+    ) -> tuple[Share | None, bytes] | None:
+        """Return the sums that are replaced, and by which; None: nothing changes."""
+        held = self.held.get(name)
+        before = None if held is None else held.taken[side]
+        return None if data is None or (before is None and not data) else (before, data)
+
+    def _added(self, one: Regression, before: Share | None, data: bytes) -> Vector:
+        """Return what is to be added to a regression, the earlier sums taken away."""
+        found = sums_of(data, one.d) if data else Sums.none(one.d)
+        net = found if before is None else found.less(before.left(one))
+        return net.triangle()
+
+    def _take(self, found: Sequence[Mapping[str, tuple[Share | None, bytes] | None]]) -> None:
+        """Hold what was exchanged."""
+        sides = [ones for _, ones in self.sides]
+        for name in self._arms.names:
+            changes = [side.get(name) for side in found]
+            if changes == [None, None]:
+                continue
+            held = self.held.get(name, Held())
+            taken = held.taken
+            for side, change in enumerate(changes):
+                if change is not None:
+                    data = change[1]
+                    taken[side] = Share.taken(data, sides[side][name]) if data else None
+            self._hold(name, Held(taken, held.given))
+
+    # Its state.
+
+    def without(self, model: str) -> None:
+        """Forget a model."""
+        self.known.discard(model)
+        if self.held.pop(model, None) is not None:
+            self._journal.pieces.add(PIECE + model)
+
+    def keep_all(self) -> None:
+        """Take what was told for given from now on."""
+        sides = [ones for _, ones in self.sides]
+        for name, held in list(self.held.items()):
+            given = held.given
+            for side, share in enumerate(held.taken):
+                if share is not None:
+                    one = sides[side][name]
+                    whole = together([share, given[side]], one)
+                    given[side] = None if whole is None else Share.given(whole, one)
+            if any(held.taken):
+                self._hold(name, Held(given=given))
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Return the names of the pieces."""
+        return tuple(PIECE + name for name in sorted(self.held))
+
+    def pack(self, piece: str) -> Held | None:
+        """Return a piece."""
+        return self.held.get(piece.removeprefix(PIECE)) if piece.startswith(PIECE) else None
+
+    def restore(self, piece: Callable[[str], bytes]) -> None:
+        """Invert `pack`. Raises DamagedState."""
+        self.held = {}
+        for arm in self._arms:
+            self.known.add(arm.name)
+            if body := piece(PIECE + arm.name):
+                self.held[arm.name] = Held.read(body, self._arms.d)
+
+    @property
+    def is_finite(self) -> bool:
+        """Tell whether all counts are finite."""
+        shares = [share for one in self.held.values() for share in (*one.taken, *one.given)]
+        return all(share is None or bool(np.isfinite(share.count)) for share in shares)

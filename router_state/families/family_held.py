@@ -1,0 +1,163 @@
+"""The sums in a router's regressions that are not its own evidence: what it took from its family,
+and what its declaration gave.
+
+A router keeps them as the bytes of their record, which the table keeps as well: once in memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct, msgpack
+
+from router_state.errors import DamagedState, UnusablePrior
+from router_state.families.family_sums import Sums, sums_of
+from router_state.families.sum_bytes import lower
+from router_state.kernel import Regression, exp_of
+from router_state.packing.framing import Framed
+
+_NUMBERS = struct.Struct("<dddI")
+"""Of a share: count, forgotten, moved, and the bytes of its sums; 0 bytes: there is none."""
+_ROOM = 4 * _NUMBERS.size
+LAYOUT = b"\1"
+"""First byte of a record; that of an earlier version, a map of msgpack, is another."""
+
+Sides: TypeAlias = "Sequence[Share | None]"
+"""Of rewards and of bills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Sums in a regression that are not its router's own evidence.
+
+    Attributes:
+        data: the sums, see `bytes_of`, or as 64-bit floats where they were not rounded.
+        count: observations.
+        forgotten, moved: of the regression at that time: what it forgets and by how much it is
+            shifted, it forgets and shifts of these as well.
+    """
+
+    data: bytes
+    count: float
+    forgotten: float
+    moved: float
+
+    @classmethod
+    def taken(cls, data: bytes, one: Regression) -> Share:
+        """Return what a regression takes from its family now."""
+        return cls(data, sums_of(data, one.d).count, one.forgotten, one.moved)
+
+    @classmethod
+    def given(cls, sums: Sums, one: Regression) -> Share:
+        """Return what a regression was given to start with."""
+        data = sums.triangle().astype("<f8").tobytes()
+        return cls(data, sums.count, one.forgotten, one.moved)
+
+    def sums(self, d: int) -> Sums:
+        """Return the sums as they were taken. Raises UnusablePrior."""
+        T = d * (d + 1) // 2
+        if len(self.data) != 8 * (T + d):
+            return sums_of(self.data, d)
+        numbers = np.frombuffer(self.data, "<f8")
+        if not np.isfinite(numbers).all():
+            raise UnusablePrior("the sums that a router was given must be finite")
+        A = np.zeros((d, d))
+        A[lower(d)] = numbers[:T]
+        return Sums(A + np.tril(A, -1).T, numbers[T:])
+
+    def requests(self, one: Regression) -> float:
+        """Return for how many observations it still counts."""
+        return self.count * exp_of(self.forgotten - one.forgotten)
+
+    def left(self, one: Regression) -> Sums:
+        """Return what is left of the sums."""
+        sums, moved = self.sums(one.d), one.moved - self.moved
+        A = exp_of(self.forgotten - one.forgotten) * sums.A
+        b = exp_of(self.forgotten - one.forgotten) * sums.b
+        return Sums(A, b + moved * A[-1])
+
+
+class _Earlier(Struct):
+    """The record of an earlier version."""
+
+    taken: list[Share | None]
+    given: list[Share | None]
+
+
+class Held(Framed):
+    """The sums of one model that are not the router's own, as their record."""
+
+    __slots__ = ()
+
+    def __init__(self, taken: Sides = (None, None), given: Sides = (None, None)) -> None:
+        shares = [one or Share(b"", 0.0, 0.0, 0.0) for one in (*taken, *given)]
+        numbers = [
+            _NUMBERS.pack(one.count, one.forgotten, one.moved, len(one.data)) for one in shares
+        ]
+        super().__init__(b"".join([LAYOUT, *numbers, *(one.data for one in shares)]))
+
+    @classmethod
+    def read(cls, body: bytes, d: int) -> Held:
+        """Return what a record holds. Raises DamagedState."""
+        try:
+            found = cls._present(body) if body[:1] == LAYOUT else cls._earlier(body)
+            for share in (*found.taken, *found.given):
+                if share is not None:
+                    share.sums(d)
+        except (ValueError, UnusablePrior, struct.error) as error:
+            raise DamagedState(f"family: {error}") from None
+        return found
+
+    @classmethod
+    def _present(cls, body: bytes) -> Held:
+        sizes = [size for *_, size in _NUMBERS.iter_unpack(body[1 : 1 + _ROOM])]
+        if len(sizes) != 4 or len(body) != 1 + _ROOM + sum(sizes):
+            raise DamagedState(f"family: sums of {len(body)} bytes")
+        found = cls.__new__(cls)
+        Framed.__init__(found, body)
+        return found
+
+    @classmethod
+    def _earlier(cls, body: bytes) -> Held:
+        earlier = msgpack.decode(body, type=_Earlier)
+        if len(earlier.taken) != 2 or len(earlier.given) != 2:
+            raise DamagedState("family: a model has two sides")
+        return cls(earlier.taken, earlier.given)
+
+    @property
+    def taken(self) -> list[Share | None]:
+        """Return what was taken from the family, of rewards and of bills."""
+        return [self._share(0), self._share(1)]
+
+    @property
+    def given(self) -> list[Share | None]:
+        """Return what the declaration gave, of rewards and of bills."""
+        return [self._share(2), self._share(3)]
+
+    def _share(self, k: int) -> Share | None:
+        body = self.body
+        sizes = [_NUMBERS.unpack_from(body, 1 + j * _NUMBERS.size)[3] for j in range(k)]
+        at = 1 + _ROOM + sum(sizes)
+        count, forgotten, moved, size = _NUMBERS.unpack_from(body, 1 + k * _NUMBERS.size)
+        if not size:
+            return None
+        return Share(bytes(body[at : at + size]), count, forgotten, moved)
+
+    def requests(self, one: Regression) -> float | None:
+        """Return for how many rewards it still counts what was taken; None: nothing was."""
+        body = self.body
+        count, forgotten, _, size = _NUMBERS.unpack_from(body, 1)
+        return count * exp_of(forgotten - one.forgotten) if size else None
+
+
+def together(shares: Sides, one: Regression) -> Sums | None:
+    """Return what is left of several sums in a regression; None: there are none."""
+    left = [share.left(one) for share in shares if share is not None]
+    if not left:
+        return None
+    A = np.sum([sums.A for sums in left], axis=0)
+    return Sums(A, np.sum([sums.b for sums in left], axis=0))
