@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agents.interfaces import Decided
-from agents.parked import Parked
+from agents.table.parking import Parked
 from ground.messages import Message, Record
 from ground.traces import Headers
 from schemas.families import FamilyEstimated

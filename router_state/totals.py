@@ -107,8 +107,7 @@ class Totals:
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
         """Number a decision, add its expected cost, and move the clocks."""
         self.seq, self.t, at = record.seq, self.t + ticks, record.decided_at
-        if at > self.latest:
-            self.latest = at
+        self.latest = max(self.latest, at)
         self.open_commitments[request_id] = at
         self.committed.add(record.expected_cost_usd)
 

@@ -16,7 +16,6 @@ from agents.members.joining_family import (
     unwelcome,
     welcome,
 )
-from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.publishing.publish import publish
 from agents.refusal_kinds import (
@@ -28,6 +27,7 @@ from agents.refusal_kinds import (
     WrongProjection,
 )
 from agents.routing.waiting_requests import route_waiting
+from agents.table.parking import Parked
 from agents.table.unpacking import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of

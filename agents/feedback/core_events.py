@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents.interfaces import Ref
-from agents.parked import Parked
+from agents.table.parking import Parked
 from ground.messages import Message
 from router_state import registered
 from router_state.attempts.verdict_tables import SIGNALS

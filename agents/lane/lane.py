@@ -12,8 +12,8 @@ from agents.group import Answers, Batch, Group
 from agents.interfaces import Inbox
 from agents.lane.poison import blamed
 from agents.lane.under_way import UnderWay, Voided
-from agents.parked import Parked
 from agents.ports import Ports
+from agents.table.parking import Parked
 from agents.table.recovered import Recovered
 from agents.taking.next_group import Decode, NextGroup
 from agents.taking.turns import Turns

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents.group import Answers, Batch
-from agents.parked import Parked
 from agents.partition.partition import Partition
+from agents.table.parking import Parked
 from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record
 from router_state.errors import RouterStateError

@@ -15,11 +15,11 @@ from agents.group import Answers, Batch
 from agents.lane.lane import Lane
 from agents.lane.poison import on_behalf_of
 from agents.lane.under_way import Gone
-from agents.parked import Parked
 from agents.partition.aside import Aside
 from agents.partition.news import News
 from agents.ports import Ports
 from agents.refusal_kinds import InternalError
+from agents.table.parking import Parked
 from agents.table.recovered import Recovered
 from agents.taking.next_group import NextGroup
 from agents.taking.turns import Turns

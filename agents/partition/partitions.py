@@ -1,15 +1,34 @@
-"""The partitions of one worker, as they come and go."""
+"""The partitions of one worker, as they come and go; while they are here, their events pass: groups
+through the lane, declarations beside them. An event on which the worker fails is tried alone, and
+refused if it fails again.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 
+from agents.group import Batch, Group
+from agents.lane.poison import alone, try_alone
 from agents.partition.partition import Agents, Partition, Worker
-from agents.partition.passing import Declare, pass_declarations, pass_groups
 from agents.ports import Ports
+from agents.refusal_kinds import InternalError
+from agents.table.parking import Parked
+from agents.taking.next_group import router_of
+from ground.messages import Record
 from router_state.changes import Alert
 
 log = logging.getLogger(__name__)
+
+Declare = Callable[[Partition, list[Record]], Awaitable[None]]
+"""Function that puts declarations in force. Raises InternalError."""
+
+
+class Declarations(Batch):
+    """A batch of declarations, which are put in force beside the groups."""
+
+    __slots__ = ()
+    name = "routers"
 
 
 class Partitions(Worker):
@@ -56,8 +75,8 @@ class Partitions(Worker):
         self._partitions[partition.number] = partition
         partition.undelivered = [parked for parked in partition.parking if parked.refused]
         partition.news.routers.update(partition.routers)
-        partition.lane.spawn(pass_groups(partition))
-        partition.lane.spawn(pass_declarations(partition, self._declare))
+        partition.lane.spawn(_pass_groups(partition))
+        partition.lane.spawn(_pass_declarations(partition, self._declare))
 
     def lost(self, numbers: frozenset[int]) -> None:
         """Forget everything about partitions that no longer belong to this worker."""
@@ -100,3 +119,67 @@ class Partitions(Worker):
         waiting, limit = len(partition.parking), self.ports.limits.parked_events
         most = limit // 2 if partition.number in self.held else limit
         return partition.lags() and waiting >= most
+
+
+async def _pass_groups(partition: Partition) -> None:
+    """Pass the events of the agents' topics, group by group, until the partition is lost."""
+    agents = partition.worker.agents
+
+    def decode(name: str, records: list[Record]) -> Batch:
+        return agents[name](partition, records)
+
+    while True:
+        if batches := await partition.lane.take(decode):
+            try:
+                partition.lane.apply(batches)
+            except InternalError as error:
+                for batch in batches:
+                    await _each_alone(partition, batch, error)
+
+
+async def _each_alone(partition: Partition, batch: Batch, error: InternalError) -> None:
+    agent, lane = partition.worker.agents[batch.name], partition.lane
+
+    async def step(messages: list[Record]) -> None:
+        one = agent(partition, messages)
+        await lane.under_way.room()
+        while (preparation := one.preparation()) is not None:
+            await preparation
+            await lane.under_way.room()
+        lane.apply([one])
+
+    async def refuse(message: Record, error: InternalError) -> None:
+        await _refuse(partition, message, error, [agent(partition, [message])])
+
+    for message in batch.messages:
+        await alone(message, step, refuse, error)
+
+
+async def _pass_declarations(partition: Partition, declare: Declare) -> None:
+    """Pass declarations beside the groups: declarations come seldom, and take several record
+    batches.
+    """
+    inbox, ports = partition.inbox, partition.ports
+
+    async def step(records: list[Record]) -> None:
+        await declare(partition, records)
+
+    async def refuse(message: Record, error: InternalError) -> None:
+        await _refuse(partition, message, error)
+
+    while True:
+        await inbox.declared.wait()
+        inbox.declared.clear()
+        while records := partition.lane.coming.records("routers", ports.limits.batch_size)[0]:
+            await try_alone(records, step, refuse)
+            inbox.finish("routers", records[-1].offset + 1)
+            ports.meter.finished(Group([Declarations(records)], passed=[]))
+
+
+async def _refuse(
+    partition: Partition, message: Record, error: InternalError, batches: Sequence[Batch] = ()
+) -> None:
+    """Refuse a message on which this worker fails."""
+    private = message.topic == partition.ports.outbox.topic["requests"]
+    parked = Parked.of(message, error, router_id=router_of(message), private=private)
+    await partition.give_up(parked, error, batches)

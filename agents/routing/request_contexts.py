@@ -6,13 +6,13 @@ import numpy as np
 from msgspec import Struct
 
 from agents.interfaces import Prompt
-from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.refusal_kinds import (
     EncoderUnavailable,
     PromptTooLarge,
     WrongDimensions,
 )
+from agents.table.parking import Parked
 from ground.messages import Message
 from router_state.config import Vector
 from router_state.engine import Engine

@@ -1,16 +1,16 @@
-"""Answer the requests that waited for their router, or end their wait."""
+"""Answer the requests that waited for their router."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
 
-from agents.group import Answers, chunks
+from agents.group import chunks
 from agents.lane.poison import try_alone
-from agents.parked import Parked
 from agents.partition.partition import Partition
 from agents.routing.request_contexts import Prepared, prepare
 from agents.routing.route_requests import decide, given
+from agents.table.parking import Parked
 from agents.taking.intake import take_in
 from schemas.quick import Request
 
@@ -65,8 +65,3 @@ async def _answer(partition: Partition, portion: list[Parked]) -> None:
 def is_being_answered(parked: Parked, partition: Partition) -> bool:
     """Tell whether an event is a request whose router is known by now."""
     return parked.request_id is None and parked.router_id in partition.routers
-
-
-def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
-    """Refuse a request whose router was not declared in time."""
-    partition.refuse_again(parked, answers)

@@ -1,4 +1,4 @@
-"""What a partition holds for several routers together, pools or families, in the durable table."""
+"""Pools or families of one partition in the durable table, which it holds for several routers."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 from functools import partial
 
 from agents.declaring.in_force import repeat
-from agents.feedback import waiting_feedback
-from agents.group import Answers, chunks
+from agents.feedback.book_feedback import end_wait
+from agents.group import chunks
 from agents.lane.poison import try_alone
-from agents.parked import Parked
 from agents.partition.partition import Partition
-from agents.routing import waiting_requests
 from agents.routing.waiting_requests import is_being_answered, route_waiting
+from agents.table.parking import Parked
 
 
 async def resume(partition: Partition) -> None:
@@ -50,12 +49,6 @@ async def _end(partition: Partition, portion: list[Parked]) -> None:
             if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
                 answers.at = parked
                 end_wait(parked, partition, answers)
-
-
-def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
-    """Refuse an event whose time is up."""
-    kind = waiting_requests if parked.request_id is None else waiting_feedback
-    kind.end_wait(parked, partition, answers)
 
 
 def _hopeless(partition: Partition) -> list[Parked]:

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import generate_latest
 from prometheus_client.exposition import choose_encoder
 
-from agents.parked import Parked
+from agents.table.parking import Parked
 from ground.traces import trace_of
 from streams.service.cloud_event_headers import as_cloud_events
 from streams.service.spans import Spans

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.parked import Parked
+from agents.feedback.book_feedback import end_wait
 from agents.partition.partition import Partition
 from agents.routing.waiting_requests import route_waiting
 from agents.table import keys, watermarks
-from agents.upkeep.waits_end import end_wait
+from agents.table.parking import Parked
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
 from streams.changelog_format import EPOCH, FENCE

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agents.parked import Parked
 from agents.refusal_kinds import Refused
 from agents.table import keys
+from agents.table.parking import Parked
 from router_state.errors import DamagedState
 from router_state.packing.framing import frame
 from router_state.state import restoring

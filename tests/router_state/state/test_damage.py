@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.declaring.in_force import InForce
-from agents.parked import Parked
 from agents.table import keys, watermarks
+from agents.table.parking import Parked
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import DamagedState
 from router_state.packing.framing import body_of, frame
