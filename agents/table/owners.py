@@ -1,4 +1,4 @@
-"""Pools or families of one partition in the durable table, which it holds for several routers."""
+"""Hold the pools, or the families, whose owner is one partition, in its durable table."""
 
 from __future__ import annotations
 

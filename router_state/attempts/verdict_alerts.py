@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.changes import Journal
-from router_state.learning.change_blocks import FALSE
+
+FALSE_ALERTS = 0.01
+"""Probability that a router ever raises a false alert of one kind."""
 
 
 def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:
@@ -13,7 +15,7 @@ def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: flo
     Args:
         verifiers: how many the router has: they share the probability of a false alert.
     """
-    alpha = FALSE / max(verifiers, 1)
+    alpha = FALSE_ALERTS / max(verifiers, 1)
     change = pairs.parted(alpha)
     if change is not None:
         before, after = change.before, change.now

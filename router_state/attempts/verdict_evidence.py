@@ -33,7 +33,7 @@ of an answer that has an exact verdict.
 
 
 class Answer(NamedTuple):
-    """What is known of an answer beside its verdict and its label.
+    """An answer, beside its verdict and its label.
 
     Attributes:
         x: context of its request, shape (d,); k: position of its model.

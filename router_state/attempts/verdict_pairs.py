@@ -12,7 +12,6 @@ import math
 
 from msgspec import Struct, field
 
-from router_state.learning.change_blocks import BLOCK, BLOCKS
 from router_state.learning.intervals import Interval, of_mean
 
 LEAST_SEPARATION = 0.2
@@ -24,6 +23,10 @@ ANSWERS_REMEMBERED = 500.0
 """Most answers behind the share of verdicts that come."""
 VERDICTS_BELIEVED = 10.0
 """Verdicts that come without fail which are assumed beside those that were seen."""
+BLOCK = 16
+"""Pairs of a block, over which a change is looked for."""
+BLOCKS = 8
+"""Blocks that are kept: a change shows within 128 pairs or not at all."""
 
 
 class Sums(Struct, array_like=True, gc=False):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from msgspec import Struct, msgpack
 
 from router_state.errors import DamagedState, UnusablePrior
 from router_state.families.family_sums import Sums, sums_of
@@ -21,13 +20,11 @@ from router_state.kernel import Regression, exp_of
 from router_state.packing.framing import Framed
 
 _NUMBERS = struct.Struct("<dddI")
-"""Of a share: count, forgotten, moved, and the bytes of its sums; 0 bytes: there is none."""
+"""A share: count, forgotten, moved, and the bytes of its sums; 0 bytes: there is none."""
 _ROOM = 4 * _NUMBERS.size
-LAYOUT = b"\1"
-"""First byte of a record; that of an earlier version, a map of msgpack, is another."""
 
 Sides: TypeAlias = "Sequence[Share | None]"
-"""Of rewards and of bills."""
+"""Shares of rewards and of bills; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +78,6 @@ class Share:
         return Sums(A, b + moved * A[-1])
 
 
-class _Earlier(Struct):
-    """The record of an earlier version."""
-
-    taken: list[Share | None]
-    given: list[Share | None]
-
-
 class Held(Framed):
     """The sums of one model that are not the router's own, as their record."""
 
@@ -98,13 +88,13 @@ class Held(Framed):
         numbers = [
             _NUMBERS.pack(one.count, one.forgotten, one.moved, len(one.data)) for one in shares
         ]
-        super().__init__(b"".join([LAYOUT, *numbers, *(one.data for one in shares)]))
+        super().__init__(b"".join([*numbers, *(one.data for one in shares)]))
 
     @classmethod
     def read(cls, body: bytes, d: int) -> Held:
         """Return what a record holds. Raises DamagedState."""
         try:
-            found = cls._present(body) if body[:1] == LAYOUT else cls._earlier(body)
+            found = cls._of(body)
             for share in (*found.taken, *found.given):
                 if share is not None:
                     share.sums(d)
@@ -113,20 +103,13 @@ class Held(Framed):
         return found
 
     @classmethod
-    def _present(cls, body: bytes) -> Held:
-        sizes = [size for *_, size in _NUMBERS.iter_unpack(body[1 : 1 + _ROOM])]
-        if len(sizes) != 4 or len(body) != 1 + _ROOM + sum(sizes):
+    def _of(cls, body: bytes) -> Held:
+        sizes = [size for *_, size in _NUMBERS.iter_unpack(body[:_ROOM])]
+        if len(sizes) != 4 or len(body) != _ROOM + sum(sizes):
             raise DamagedState(f"family: sums of {len(body)} bytes")
         found = cls.__new__(cls)
         Framed.__init__(found, body)
         return found
-
-    @classmethod
-    def _earlier(cls, body: bytes) -> Held:
-        earlier = msgpack.decode(body, type=_Earlier)
-        if len(earlier.taken) != 2 or len(earlier.given) != 2:
-            raise DamagedState("family: a model has two sides")
-        return cls(earlier.taken, earlier.given)
 
     @property
     def taken(self) -> list[Share | None]:
@@ -140,9 +123,9 @@ class Held(Framed):
 
     def _share(self, k: int) -> Share | None:
         body = self.body
-        sizes = [_NUMBERS.unpack_from(body, 1 + j * _NUMBERS.size)[3] for j in range(k)]
-        at = 1 + _ROOM + sum(sizes)
-        count, forgotten, moved, size = _NUMBERS.unpack_from(body, 1 + k * _NUMBERS.size)
+        sizes = [_NUMBERS.unpack_from(body, j * _NUMBERS.size)[3] for j in range(k)]
+        at = _ROOM + sum(sizes)
+        count, forgotten, moved, size = _NUMBERS.unpack_from(body, k * _NUMBERS.size)
         if not size:
             return None
         return Share(bytes(body[at : at + size]), count, forgotten, moved)
@@ -150,7 +133,7 @@ class Held(Framed):
     def requests(self, one: Regression) -> float | None:
         """Return for how many rewards it still counts what was taken; None: nothing was."""
         body = self.body
-        count, forgotten, _, size = _NUMBERS.unpack_from(body, 1)
+        count, forgotten, _, size = _NUMBERS.unpack_from(body)
         return count * exp_of(forgotten - one.forgotten) if size else None
 
 

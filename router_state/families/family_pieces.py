@@ -27,8 +27,8 @@ class _Side(Struct):
     weights: dict[str, float]
     levels: dict[str, float]
     aside: list[str]
-    models: tuple[float, float] | None = None
-    mean: list[float] = []
+    models: tuple[float, float]
+    mean: list[float]
 
 
 class _Head(Struct):
@@ -108,7 +108,9 @@ def _sums(data: bytes, d: int) -> Sums:
 
 def _kin(head: _Head, side: int, guess: Guess) -> Kin:
     said = head.sides[side]
-    found = Kin(
+    if len(said.mean) != head.d:
+        raise DamagedState(f"the head of a family: a mean of {len(said.mean)} for {head.d}")
+    return Kin(
         head.d,
         guess,
         said.noise,
@@ -118,8 +120,6 @@ def _kin(head: _Head, side: int, guess: Guess) -> Kin:
         levels=said.levels,
         level_variance=said.level_variance,
         aside=set(said.aside),
+        models=Scatter(*said.models),
+        mean=np.array(said.mean),
     )
-    # A record that an earlier version wrote has neither.
-    if said.models is not None and len(said.mean) == head.d:
-        found.models, found.mean = Scatter(*said.models), np.array(said.mean)
-    return found

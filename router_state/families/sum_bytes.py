@@ -3,7 +3,7 @@
 A is written as the count, the mean context, and by how much contexts scatter around the mean: a
 size for each feature, and correlations in steps of 1/127. Most correlations are small, so they
 stand in a Rice code (Rice and Plaunt 1971). b is written likewise: the mean response, and how it
-moves with each feature. Their number of bytes is odd: that of sums of an earlier version is even.
+moves with each feature. Their number of bytes is odd: that of sums that were not rounded is even.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from router_state.errors import UnusablePrior
 
 STEPS = 127
 """Steps of a correlation between 0 and 1."""
-EARLIER_STEPS = 32_767
-"""The same, of sums of an earlier version."""
 MOST_BITS = 7
 """Most bits of a correlation beside those in unary."""
 Whole: TypeAlias = npt.NDArray[np.int64]
@@ -61,8 +59,6 @@ def unpack(data: bytes, d: int) -> tuple[Matrix, Vector]:
     Raises:
         UnusablePrior: these are no sums of d dimensions.
     """
-    if len(data) == earlier_size(d):
-        return _earlier(data, d)
     f, at = d - 1, 20
     if len(data) % 2 == 0 or len(data) < at + 6 * f:
         raise UnusablePrior(f"{len(data)} bytes are not the sums of {d} dimensions")
@@ -89,24 +85,6 @@ def most_size(d: int) -> int:
     """Return the most bytes that the sums of d dimensions take."""
     f = d - 1
     return 22 + 6 * f + (9 * f * (f - 1) // 2 + 7) // 8
-
-
-def earlier_size(d: int) -> int:
-    """Return the number of bytes of the sums of d dimensions in an earlier version."""
-    return 8 * d + d * (d - 1)
-
-
-def _earlier(data: bytes, d: int) -> tuple[Matrix, Vector]:
-    """Read the diagonal and b as 32-bit floats, and correlations as 16-bit integers."""
-    diagonal = np.frombuffer(data, "<f4", d).astype(float)
-    b = np.frombuffer(data, "<f4", d, 4 * d).astype(float)
-    if not (np.isfinite(diagonal).all() and np.isfinite(b).all() and (diagonal >= 0.0).all()):
-        raise UnusablePrior("the sums of a family must be finite, and their diagonal not negative")
-    root, A = np.sqrt(diagonal), np.zeros((d, d))
-    A[lower(d, -1)] = np.frombuffer(data, "<i2", offset=8 * d) / EARLIER_STEPS
-    A = (A + A.T) * np.outer(root, root)
-    np.fill_diagonal(A, diagonal)
-    return A, b
 
 
 def _ratio(values: npt.NDArray[np.float64], scale: npt.NDArray[np.float64]) -> Matrix:

@@ -28,7 +28,7 @@ block k, 6 ÷ π²k² each; and of one that changes within a year. The second on
 many pairs come at once."""
 YEAR = 365.25 * 86_400.0
 """Seconds of a year."""
-BLOCK, BLOCKS = 4, 32
+PAIRS_A_BLOCK, BLOCKS_KEPT = 4, 32
 """Pairs of a block, and blocks that are kept: a change shows within 128 pairs or not at all."""
 LEAST_PAIRS = 12
 """Least pairs of an alert: a few rare differences of 1 are not normal."""
@@ -86,13 +86,13 @@ class Cell(Struct, array_like=True, gc=False):
         """Add a pair, in parts, at a time in seconds; return the number of its block."""
         self.began = self.began if self.all.n else now
         self.all.add(y, r)
-        if self.blocks[-1].n >= BLOCK:
+        if self.blocks[-1].n >= PAIRS_A_BLOCK:
             number = self.first + len(self.blocks)
             years = min(max(now - self.began, 0.0) / YEAR, 1.0)
             share = LATER * 6.0 / (math.pi * number) ** 2 + LATER_A_YEAR * years
             self.blocks.append(Block(share=share))
             self.began = now
-            if len(self.blocks) > BLOCKS:
+            if len(self.blocks) > BLOCKS_KEPT:
                 del self.blocks[0]
                 self.first += 1
         _count(self.blocks[-1], y, r, 1)
@@ -164,7 +164,7 @@ class Cell(Struct, array_like=True, gc=False):
     def is_sound(self) -> bool:
         """Tell whether such a cell can be."""
         blocks = self.blocks
-        fits = 0 < len(blocks) <= BLOCKS and self.first >= 1 and self.all.is_sound
+        fits = 0 < len(blocks) <= BLOCKS_KEPT and self.first >= 1 and self.all.is_sound
         shares = all(0.0 <= b.share <= 1.0 for b in blocks) and math.isfinite(self.began)
         return fits and shares and all(b.n >= 0 and b.d**2 <= b.n * b.dd for b in blocks)
 

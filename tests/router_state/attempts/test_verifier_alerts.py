@@ -10,10 +10,9 @@ import pytest
 from agents.publishing.published_values import alert_raised
 from benchmarks.played import Played
 from drawing.alert_words import sentence
-from router_state.attempts.verdict_pairs import Pairs
+from router_state.attempts.verdict_pairs import BLOCK, BLOCKS, Pairs
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.events import Verified
-from router_state.learning.change_blocks import BLOCKS
 from tests.router_state.attempts.test_follows import X, config
 from tests.router_state.core_reference import freeze, thaw
 
@@ -64,7 +63,7 @@ def test_one_that_becomes_another_is_told_and_then_measured_anew(
     drawn(pairs, 300, *before, seed=1)
     _, parted = drawn(pairs, 300, *after, seed=2)
     assert len(parted) == 1
-    assert parted[0] < 16 * BLOCKS
+    assert parted[0] < BLOCK * BLOCKS
     assert (pairs.separation(0.05).value > 0.5) is up
 
 
