@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.families import Job, one
+from benchmarks.families import OF_BROKEN, Job, one
 from benchmarks.family_play import LABELS_LATE, Household, Player, play
 from benchmarks.family_worlds import REQUESTS, broken, drawn
 from router_state.families.family_evidence import own_sums
@@ -14,7 +14,17 @@ from router_state.families.family_evidence import own_sums
 
 def test_newcomers_to_alike_tenants_earn_more_than_alone() -> None:
     found = one(Job("drawn", "in turn", 1, Path()), ("alone", "family"))
-    assert found["family"][2] > found["alone"][2] + 0.02
+    alone, family = (
+        np.mean([reward for reward, _ in found[how][3:]]) for how in ("alone", "family")
+    )
+    assert family > alone + 0.02
+
+
+def test_a_tenant_that_is_not_there_is_not_measured() -> None:
+    found = one(Job("drawn", "in turn", 2, Path(), broken="inverted"), OF_BROKEN)
+    assert {len(rows) for rows in found.values()} == {9}
+    # Those before the third one are the same, whoever comes after them.
+    assert found["without"][:2] == found["unbroken"][:2] == found["family"][:2]
 
 
 def test_who_is_alone_in_a_family_decides_as_without_one() -> None:

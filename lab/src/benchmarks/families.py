@@ -1,6 +1,6 @@
 """Families: what a new router gains by what the others of its family have learned.
 
-    uv run python -m benchmarks.families [--quick] [--world NAME] [--broken inverted]
+    uv run python -m benchmarks.families [--quick] [--world NAME] [--between] [--broken inverted]
 
 Tenants have 200 requests each, and a router each. They come one after another, or all at once.
 Bills come 30, labels 100 requests late. Beside the family stand each tenant alone, all pooled in
@@ -14,7 +14,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 import numpy as np
@@ -31,6 +33,13 @@ HELD_BACK = 1000
 WORLDS = ("drawn", "eleven", "code", "nine", "paper")
 ORDERS = ("in turn", "at once")
 HOWS = ("alone", "family", "pooled")
+OF_BROKEN = ("without", "unbroken", "family")
+"""The third tenant is not there, has good labels, or has broken ones."""
+DEGREES = (0.0, 0.04, 0.08, 0.12, 0.16, 0.20, 0.24)
+"""Edges between which drawn degrees are shown together."""
+
+Found: TypeAlias = dict[str, list[tuple[float, float]]]
+"""Mean reward, and cost in budgets, of each tenant, by how they play."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +62,29 @@ def tenants_of(job: Job) -> list[Tenant]:
     return judged(job.world, job.seed, job.folder)
 
 
-def one(job: Job, hows: Sequence[str]) -> dict[str, list[float]]:
-    """Return mean reward, cost in budgets, and mean reward of those after the third, by how they
-    play."""
+def one(job: Job, hows: Sequence[str]) -> Found:
+    """Return rewards and costs of the tenants that are measured."""
     whole = tenants_of(job)
-    played = broken(whole, 2, job.broken) if job.broken else whole
+    played = {
+        "unbroken": whole,
+        "without": whole[:2] + whole[3:],
+        "family": broken(whole, 2, job.broken) if job.broken else whole,
+    }
     measured = [k for k in range(len(whole)) if not (job.broken and k == 2)]
     found = {}
     for how in hows:
-        name = "family" if how == "unbroken" else how
-        chosen = play(whole if how == "unbroken" else played, name, job.order)
-        found[how] = _measured(whole, chosen, measured)
-    found["hindsight"] = _measured(whole, [_line(tenant) for tenant in whole], measured)
+        chosen = play(played.get(how, whole), "family" if how in played else how, job.order)
+        if how == "without":
+            chosen.insert(2, chosen[0])
+        found[how] = [_measured(whole[k], chosen[k]) for k in measured]
+    found["hindsight"] = [_measured(whole[k], _line(whole[k])) for k in measured]
     return found
 
 
-def _measured(tenants: Sequence[Tenant], chosen: Sequence[Whole], of: Sequence[int]) -> list[float]:
-    rewards, costs = [], []
-    for k in of:
-        at, tenant = np.arange(len(chosen[k])), tenants[k]
-        rewards.append(float(tenant.quality[at, chosen[k]].mean()))
-        costs.append(float(tenant.costs[at, chosen[k]].mean()) / tenant.budget)
-    late = [reward for k, reward in zip(of, rewards, strict=True) if k >= 3]
-    return [float(np.mean(rewards)), float(np.mean(costs)), float(np.mean(late))]
+def _measured(tenant: Tenant, chosen: Whole) -> tuple[float, float]:
+    at = np.arange(len(chosen))
+    cost = float(tenant.costs[at, chosen].mean()) / tenant.budget
+    return float(tenant.quality[at, chosen].mean()), cost
 
 
 def _line(tenant: Tenant) -> Whole:
@@ -86,22 +95,39 @@ def _line(tenant: Tenant) -> Whole:
     return within_budget(scores, expected, tenant.costs, tenant.budget)
 
 
-def report(label: str, found: Sequence[dict[str, list[float]]], hows: Sequence[str]) -> None:
-    """Write the means over seeds, and the differences to being alone with their 95 % intervals."""
+def report(label: str, found: Sequence[Found], hows: Sequence[str]) -> None:
+    """Write the means over families, and the differences to the first of `hows` with their 95 %
+    intervals; and how many families lost more than the interval over their tenants, or 0.002."""
     parts = []
     for how in (*hows, "hindsight"):
-        mean = np.mean([row[how] for row in found], axis=0)
-        parts.append(f"{how} {mean[0]:.4f} ({mean[1]:.2f} B)")
-    base = "unbroken" if "unbroken" in hows else "alone"
-    for how in hows:
-        if how != base:
-            gains = [row[how][0] - row[base][0] for row in found]
-            late = [row[how][2] - row[base][2] for row in found]
-            parts.append(
-                f"{how} − {base} {np.mean(gains):+.4f} ± {half_width(gains):.4f}"
-                f" (from the fourth on {np.mean(late):+.4f}, least {min(gains):+.4f})"
-            )
-    click.echo(f"{label}: " + ", ".join(parts))
+        reward, cost = np.mean([np.mean(row[how], axis=0) for row in found], axis=0)
+        parts.append(f"{how} {reward:.4f} ({cost:.2f} B)")
+    for how in hows[1:]:
+        tenants = [
+            [one[0] - other[0] for one, other in zip(row[how], row[hows[0]], strict=True)]
+            for row in found
+        ]
+        gains = [float(np.mean(row)) for row in tenants]
+        lost = sum(gain < -half_width(row) for gain, row in zip(gains, tenants, strict=True))
+        parts.append(
+            f"{how} − {hows[0]} {np.mean(gains):+.4f} ± {half_width(gains):.4f} (least"
+            f" {min(gains):+.4f}; {lost} lose, {sum(gain < -0.002 for gain in gains)} by 0.002)"
+        )
+    click.echo(f"{label}, {len(found)} families: " + ", ".join(parts))
+
+
+def degree_of(seed: int) -> float:
+    """Return how unlike the tenants of a drawn family are, from 0 to the largest of `DEGREES`."""
+    return float(np.random.default_rng([60, seed]).uniform(0.0, DEGREES[-1]))
+
+
+def between(jobs: Sequence[Job], found: Sequence[Found], hows: Sequence[str]) -> None:
+    """Report families of all degrees together, and then those between two edges."""
+    report("drawn, all", found, hows)
+    for low, high in pairwise(DEGREES):
+        rows = [row for job, row in zip(jobs, found, strict=True) if low <= job.unlike < high]
+        if rows:
+            report(f"drawn, {low:.2f} to {high:.2f}", rows, hows)
 
 
 @click.command()
@@ -110,7 +136,8 @@ def report(label: str, found: Sequence[dict[str, list[float]]], hows: Sequence[s
 @click.option("--first", default=HELD_BACK, help="First seed.")
 @click.option("--world", "worlds", multiple=True, type=click.Choice(WORLDS))
 @click.option("--order", "orders", multiple=True, type=click.Choice(ORDERS))
-@click.option("--how", "hows", multiple=True, type=click.Choice((*HOWS, "unbroken")))
+@click.option("--how", "hows", multiple=True, type=click.Choice((*HOWS, *OF_BROKEN[:2])))
+@click.option("--between", "at_degrees", is_flag=True, help="Drawn families of all degrees.")
 @click.option("--broken", default="", type=click.Choice(("", "inverted", "constant", "scale")))
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with more data.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON for each family.")
@@ -122,6 +149,7 @@ def main(
     worlds: Sequence[str],
     orders: Sequence[str],
     hows: Sequence[str],
+    at_degrees: bool,
     broken: str,
     data: Path | None,
     as_json: bool,
@@ -130,8 +158,14 @@ def main(
     folder = folder_of(data)
     if quick:
         worlds, orders, seeds = worlds or ("drawn", "code"), orders or ("in turn",), min(seeds, 4)
-    hows = hows or (("unbroken", "family") if broken else HOWS)
+    hows = hows or (OF_BROKEN if broken else HOWS)
+    play_one = partial(one, hows=hows)
+    span = range(first, first + seeds)
     with _pool() as pool:
+        if at_degrees:
+            jobs = [Job("drawn", "in turn", k, BESIDE, degree_of(k), broken) for k in span]
+            between(jobs, list(pool.map(play_one, jobs)), hows)
+            return
         for world in worlds or WORLDS:
             if folder is None and world in ("eleven", "nine"):
                 click.echo(f"{world}: left out, its data is not here (PB_DATA)")
@@ -139,11 +173,8 @@ def main(
             kinds = (UNLIKE[::4] if quick else UNLIKE) if world == "drawn" else (0.0,)
             for order in orders or ORDERS:
                 for unlike in kinds:
-                    jobs = [
-                        Job(world, order, seed, folder or BESIDE, unlike, broken)
-                        for seed in range(first, first + seeds)
-                    ]
-                    found = list(pool.map(partial(one, hows=hows), jobs))
+                    jobs = [Job(world, order, k, folder or BESIDE, unlike, broken) for k in span]
+                    found = list(pool.map(play_one, jobs))
                     label = f"{world}, {order}" + (f", {unlike:g}" if world == "drawn" else "")
                     if as_json:
                         for job, row in zip(jobs, found, strict=True):
