@@ -218,7 +218,7 @@ class Kin:
         square = _square(said.values(), self.d)
         for _ in range(rounds):
             self._say(names, said)
-            theta, covariances = self._conclude(models)
+            theta, covariances = self.conclude(models)
             self._move(names, said, theta, covariances, square)
         self._say(names, said)
 
@@ -240,13 +240,14 @@ class Kin:
             here = counts[of.at]
             self.total[model] = Sums(np.einsum("n,nij->ij", here, of.J), here @ of.h)
 
-    def _conclude(self, models: list[str]) -> tuple[dict[str, Vector], dict[str, Matrix]]:
-        """Return θ_a under the shared prior of the models, and their covariances ÷ σ²."""
+    def conclude(self, models: list[str]) -> tuple[dict[str, Vector], dict[str, Matrix]]:
+        """Return θ_a under the shared prior of the models, which is estimated, and their
+        covariances ÷ σ²."""
         prior = SharedPrior("", self.d, self.guess, Journal())
         prior.noise = self.noise
         ridges, ones = prior.ridges, []
         for model in models:
-            J, h = self._known(model, self.total[model])
+            J, h = self._known(model, self.total.get(model))
             one = Regression(model, self.d, Journal())
             one.start(J + np.diag(ridges), h + ridges * prior.mean)
             ones.append(one)

@@ -264,6 +264,8 @@ class FamilyOwner:
                     for part in ("ridge", "bias")
                 )
                 kin.common = Scatter(ridge, bias)
+                if not kin.total:
+                    kin.conclude(sorted(kin.brought))
         self.changed.add(HEAD)
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 

@@ -69,8 +69,10 @@ class Shape:
     __slots__ = ("_until", "shares")
 
     def __init__(self, shares: Sequence[float]) -> None:
-        mean = math.fsum(shares) / HOURS
-        self.shares = [share / mean for share in shares]
+        # The mean of the smallest numbers there are is 0.
+        most = max(shares)
+        mean = math.fsum(share / most for share in shares) / HOURS
+        self.shares = [share / most / mean for share in shares]
         self._until = [0.0, *accumulate(self.shares)]
 
     def until(self, hours: float) -> float:

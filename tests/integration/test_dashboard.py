@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -417,12 +418,11 @@ def test_the_page_takes_nothing_from_elsewhere(address: str, browser: Chrome) ->
     assert "default-src 'none'" in policy and "unsafe" not in policy
     open_page(browser, address, f"#/router/{ROUTER}", ready="figure.chart svg")
     script = "return performance.getEntriesByType('resource').map(one => one.name)"
-    assert all(name.startswith(address) for name in browser.execute_script(script))
-    sizes = [
-        path.stat().st_size for folder in FOLDERS for path in folder.rglob("*") if path.is_file()
-    ]
-    # Of all pages; each loads what it shows.
-    assert sum(sizes) <= 150_000
+    loaded = browser.execute_script(script)
+    assert all(name.startswith(address) for name in loaded)
+    named = {urlsplit(name).path.rpartition("/")[2] for name in loaded}
+    files = [path for folder in FOLDERS for path in folder.rglob("*") if path.name in named]
+    assert len(files) > 5 and sum(path.stat().st_size for path in files) <= 125_000
     ran = browser.execute_async_script(
         """const done = arguments[0], script = document.createElement('script');
         addEventListener('securitypolicyviolation', () => done('refused'), {once: true});
