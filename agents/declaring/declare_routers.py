@@ -28,7 +28,7 @@ from agents.refusal_kinds import (
 )
 from agents.routing.waiting_requests import route_waiting
 from agents.table.parking import Parked
-from agents.table.unpacking import arm_bytes
+from agents.table.router_records import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of
 from router_state.config import Prior, RouterConfig

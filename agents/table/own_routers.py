@@ -11,8 +11,7 @@ from agents.interfaces import Decided, Table
 from agents.refusal_kinds import RouterUnreadable
 from agents.table import keys
 from agents.table.removed_routers import RemovedRouters
-from agents.table.request_records import Requests
-from agents.table.unpacking import arm_bytes, unpack
+from agents.table.router_records import Requests, arm_bytes, unpack
 from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine

@@ -13,7 +13,7 @@ from agents.table.family_records import Families
 from agents.table.own_routers import Routers
 from agents.table.parking import Parking
 from agents.table.pool_records import Pools
-from agents.table.unpacking import outline
+from agents.table.router_records import outline
 from agents.table.watermarks import Watermarks
 from ground.messages import Record
 from router_state.changes import Changes
