@@ -102,15 +102,15 @@ async def retrying(
     jitter: Callable[[], float] = random.random,
     on_retry: Callable[[BaseException], None] = lambda error: None,
 ) -> T:
-    """Call until it succeeds; events behind this one wait, so that order is kept.
+    """Repeat a call until it succeeds. Later events wait meanwhile, so that their order is kept.
 
     Args:
         transient: the errors worth another try; any other is raised at once.
-        deadline: seconds from the first try until it is given up.
+        deadline: seconds from the first try to the last one.
         clock: monotonic seconds.
 
     Raises:
-        GaveUp: it was still failing at the deadline; the last error is its cause.
+        GaveUp: the call still failed at the deadline; the cause is its last error.
     """
     # From 50 ms doubled up to 2 s, each shortened by up to a half, so that workers which lost the
     # same broker do not return in step ("equal jitter", AWS Architecture Blog, 2015).

@@ -1,9 +1,8 @@
-"""Keep the events applied to a router since its last decision, in order, so that a history can be
-replayed to the bit.
+"""Keep the order of the events that were applied to a router since its last decision.
 
-Bills, rewards and declarations come on topics of their own, and only the worker knows in which
-order it applied them. So a decision publishes the events since the decision before. They are a text
-of steps with blanks between them:
+Bills, rewards and declarations come on topics of their own, and only the worker knows the order in
+which it applied them. So each decision publishes the events since the decision before, and a
+history can be replayed to the bit. The events are a text of steps, separated by blanks:
 
     c12         bills up to offset 12 of `pb.costs`
     r7          rewards up to offset 7 of `pb.rewards`

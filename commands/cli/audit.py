@@ -37,11 +37,11 @@ def audit(session: Session, as_json: bool, chain: Path | None) -> None:
 
     \b
       every request has one decision or one dead letter
-      each decision follows from its own record, and comes out again when decided anew
+      each decision follows from its own record, and is the same when decided anew
       spend is the sum of the bills
       every reward is learned once or accounted for
       what each model has learned, and λ_t, are what a new engine learns from the events
-      somebody answers: no event waits for half a minute while none is taken in
+      workers answer: no event waits for half a minute while none is taken in
 
     A promise that needs deleted records can't be proved, and is listed with the reason. For
     example, pb.routers is compacted, so an earlier declaration may be gone.
@@ -49,9 +49,10 @@ def audit(session: Session, as_json: bool, chain: Path | None) -> None:
     Run it with the settings of the workers: PB_PREFIX, PB_APP_ID, PB_PARTITIONS, PB_SOURCE_RANKS
     and PB_PRIORS_PATH. Exit code 1: a promise is broken.
 
-    With --chain it reads pb.routes alone. It compares the decisions with the digests in FILE, which
-    tells whether one was removed or changed, and appends the digests of what came since. Run it by
-    the clock, and keep FILE where nobody who may write to Kafka's disks can change it.
+    With --chain the audit reads pb.routes alone. It compares the decisions with the digests in
+    FILE, which shows whether a decision was removed or changed. Then it appends the digests of new
+    decisions. Run it by the clock, and keep FILE where nobody who may write to Kafka's disks can
+    change it.
 
     \b
       pbstream audit

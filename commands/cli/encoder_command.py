@@ -37,8 +37,9 @@ def encoder() -> None:
 @json_option
 @pass_session
 def export(session: Session, folder: Path, weights: str | None, as_json: bool) -> None:
-    """Write the int8 encoder into FOLDER, in about 20 s; only this machine needs the extra
-    `reference`, workers do not.
+    """Write the int8 encoder into FOLDER, in about 20 s.
+
+    Only this machine needs the extra `reference`; workers do not.
     """
     from streams.encoder.to_onnx import export_encoder
 
@@ -58,11 +59,11 @@ def export(session: Session, folder: Path, weights: str | None, as_json: bool) -
 @json_option
 @pass_session
 def distill(session: Session, folder: Path, weights: str | None, as_json: bool) -> None:
-    """Write the table of token vectors that PB_ENCODER_BACKEND=static looks up into FOLDER, and a
-    general projection.
+    """Write a table of token vectors and a general projection into FOLDER, for workers with
+    PB_ENCODER_BACKEND=static.
 
-    Without --weights this is the table that is shipped, made again. It takes seconds and needs no
-    torch, only the weights and safetensors (extra `reference`).
+    Without --weights the shipped table is made again. The command takes seconds and needs the
+    weights and safetensors (extra `reference`), but no torch.
     """
     from streams.encoder.distill import distill as make_table
 

@@ -167,12 +167,11 @@ def add_model(
     """Add a model; the first one creates the router.
 
     A projection turns the router's prompts into contexts. A prior brings the projection that was
-    fitted with it; --projection names another one. Without both, the workers' own projection is
-    used (PB_PROJECTION_PATH). Workers look for the folder of a prior or a projection by its name
-    in PB_PRIORS_PATH.
+    fitted with it; --projection names another one. Without both, workers use their own projection
+    (PB_PROJECTION_PATH). Workers find the folder of a prior or a projection in PB_PRIORS_PATH.
 
-    A model without a prior gets its first requests whatever its score (onboarding), so that the
-    router learns about it.
+    A model without a prior gets its first requests whatever its score (onboarding). So the router
+    learns about the model.
 
     \b
       pbstream models add small --input-price 0.1 --output-price 0.4

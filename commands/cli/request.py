@@ -131,8 +131,8 @@ def request(
 
     A call that sends an image or sound and no text needs no prompt: --needs vision or audio.
 
-    A request with a context (as many numbers as the router has dimensions, the last one 1.0) needs
-    no encoder.
+    A request with a context needs no encoder. A context has as many numbers as the router has
+    dimensions; the last one is 1.0.
 
     \b
       pbstream request "Prove that there are infinitely many primes."

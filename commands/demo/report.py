@@ -69,13 +69,13 @@ class Report:
 
     @property
     def pareto(self) -> Pareto:
-        """Return the picture, as the dashboard and `pbstream watch` have it of these requests."""
+        """Return the picture that the dashboard and `pbstream watch` show of these requests."""
         return replace(self.play.picture, tail=path_of(self.play.outcomes))
 
     @property
     def truth(self) -> Pareto:
-        """Return the same with what every model would have earned, which only the demo knows;
-        models that joined later are left out.
+        """Return the picture over all models' outcomes, which only the demo knows; models that
+        joined later are left out.
         """
         scenario = self.scenario
         models = [

@@ -36,11 +36,12 @@ _one, _many, _lines = (
 
 
 async def read_events(request: Request, bounds: Bounds) -> tuple[list[bytes], bool]:
-    """Return the events of a body, each as it was sent, and whether the body is a batch.
+    """Return the events of a body, each as the sender wrote it, and whether the body is an array or
+    a text of lines.
 
     Raises:
-        Problem: it is too large, too slow, not JSON, or neither an object nor a non-empty array of
-            objects.
+        Problem: the body is too large, too slow, not JSON, or neither an object nor a non-empty
+            array of objects.
     """
     body = await read_body(request, bounds)
     by_line, is_array = _kind(request) in LINES, body.lstrip()[:1] == b"["

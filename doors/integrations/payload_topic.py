@@ -70,13 +70,14 @@ class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class Ingest:
-    """A run that converts the payloads of one topic. Offsets are committed once Kafka has the
-    events of their payloads: nothing is lost, and events written again after a crash count once.
-    Items that cannot be mapped go to the dead letter topic, a payload of which none can, byte for
-    byte.
+    """A run that converts the payloads of one topic into events.
+
+    The offset of a payload is committed once Kafka has its events. So nothing is lost, and events
+    that are written again after a crash count once. Items that cannot be mapped go to the dead
+    letter topic. A payload without any item that can be mapped goes there byte for byte.
 
     Args:
-        scores: names of the scores that become rewards; none: the only one there is.
+        scores: names of the scores that become rewards; empty: a payload's only score does.
 
     Attributes:
         done: the counts so far.

@@ -65,7 +65,7 @@ class SessionEvidence:
         self.sums = Sums()
 
     def judged(self, session: str | None, term: float, *, routed: bool, at: float) -> None:
-        """Take the term of a label in; `session` None: the request is in none."""
+        """Add the term of a label to the sums; `session` None: its request has none."""
         one = None if session is None else self.known.find(session)
         sums, before = self.sums, one or Labelled(0.0, 0, at)
         after = Labelled(before.term + term, before.labels + 1, max(before.at, at))

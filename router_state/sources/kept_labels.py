@@ -29,8 +29,8 @@ Labels = dict[str, KeptLabel]
 
 
 def with_label(labels: Labels, source: str, said: KeptLabel) -> Labels | None:
-    """Return the labels with a new one; None where it is no news: of no higher revision, or of one
-    source too many."""
+    """Return the labels with a new one. None: the new label has no higher revision than the one
+    before, or its source is one too many."""
     before = labels.get(source)
     if before is None and len(labels) >= MOST_LABELS:
         return None
@@ -43,8 +43,8 @@ def with_label(labels: Labels, source: str, said: KeptLabel) -> Labels | None:
 
 
 def in_force(labels: Labels, declared: DeclaredSources) -> Label | None:
-    """Return the label that counts: the mean of gold, else the first one of the highest rank; None:
-    all were withdrawn."""
+    """Return the label that counts: the mean of all gold labels; without gold, the first label of
+    the highest rank. None: all labels were withdrawn."""
     said = {name: one for name, one in labels.items() if one.reward is not None}
     if not said:
         return None

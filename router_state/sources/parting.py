@@ -23,9 +23,9 @@ from router_state.sources.parting_evidence import Since, log_sum
 FALSE_A_YEAR = 0.01
 """Probability that a router raises a false alert within a year."""
 FROM_THE_FIRST, LATER, LATER_A_YEAR = 0.2, 0.2, 0.6
-"""Shares of a false alert: of a judge that parts from its first pair on; of one that changes at
-block k, 6 ÷ π²k² each; and of one that changes within a year. The second one finds changes where
-many pairs come at once."""
+"""Shares of the probability of a false alert for three kinds of change. A judge may differ from
+gold from its first pair on. It may change at block k, with 6 ÷ π²k² of the second share each, which
+finds changes where many pairs come at once. It may change at any time within a year."""
 YEAR = 365.25 * 86_400.0
 """Seconds of a year."""
 PAIRS_A_BLOCK, BLOCKS_KEPT = 4, 32
@@ -33,13 +33,13 @@ PAIRS_A_BLOCK, BLOCKS_KEPT = 4, 32
 LEAST_PAIRS = 12
 """Least pairs of an alert: a few rare differences of 1 are not normal."""
 LEAST_SIZE = 0.05
-"""Least offset, or change of one, that is worth an alert: smaller ones hardly change a choice."""
+"""Least offset, or change of an offset, of an alert: smaller ones hardly change a choice."""
 
 
 class Block(Struct, array_like=True, gc=False):
-    """Sums of the differences, judge's less gold, of pairs in a row, and of the judge's labels, in
-    parts. `share` is the share of the probability of a false alert that a change has which begins
-    with the block."""
+    """Sums over pairs in a row: of the differences, judge's label less gold, and of the judge's
+    labels, in parts of a reward. `share`: share of the probability of a false alert for a change
+    that begins with this block."""
 
     n: int = 0
     d: int = 0
@@ -49,8 +49,8 @@ class Block(Struct, array_like=True, gc=False):
 
 
 class Parted(Struct, array_like=True, gc=False):
-    """The offset that the last alert told, between which numbers it was, and the block from which
-    on another one is looked for."""
+    """Bounds of the offset in the last alert, and the block with which the search for the next
+    change begins."""
 
     low: float
     high: float

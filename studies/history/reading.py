@@ -1,5 +1,5 @@
-"""Read a history's records: its source events as a worker reads them, and of its decisions what a
-replay needs.
+"""Decode a history's records: source events as workers decode them, and those fields of decisions
+that a replay needs.
 """
 
 from __future__ import annotations

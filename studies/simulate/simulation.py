@@ -28,7 +28,7 @@ class Outcomes:
         self._waiting: list[Case] = []
 
     def fit(self, case: Case) -> None:
-        """Learn from what was observed; it counts once `settle` is called."""
+        """Collect an observed case; predictions contain it after the next `settle`."""
         self.times.fit(case)
         if not case.outcomes:
             self._waiting.append(case)
@@ -36,7 +36,7 @@ class Outcomes:
                 self.settle()
 
     def settle(self) -> None:
-        """Let everything that was observed count."""
+        """Learn from all collected cases."""
         learn(self._waiting, self.rewards, self.costs)
         self._waiting.clear()
         self.times.settle()

@@ -150,12 +150,12 @@ def study(
     Args:
         happened: the history, read once.
         compare: estimate what policies would have earned; None: where outcomes are missing.
-        weighted: use logged propensities for it.
-        skipped: takes what is left out, and is part of the study.
+        weighted: use logged propensities for this estimate.
+        skipped: counter of the records that are left out; the study holds it.
 
     Raises:
-        BadScenario: it does not fit the history.
-        NoRequest: there is none in the range.
+        BadScenario: the scenario does not fit the history.
+        NoRequest: the range has no request.
     """
     skipped, started = Skipped() if skipped is None else skipped, time.process_time()
     with CaseFile() as kept:
@@ -191,7 +191,7 @@ def run(
         beside_mix: also play each model alone, for `Study.alone`.
 
     Raises:
-        BadScenario: it does not fit.
+        BadScenario: the scenario does not fit the cases.
         NoRequest: there is no case.
     """
     started = time.process_time()

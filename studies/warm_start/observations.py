@@ -13,16 +13,17 @@ from studies.warm_start.lines import held_out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observations:
-    """Rewards and costs of K models on n prompts; NaN: not known.
+    """Rewards and costs of K models on n prompts; an unknown number is NaN.
 
     Args:
         models: K names, in the columns' order.
         contexts: shape (n, d), last entry 1.0.
         rewards: shape (n, K), in [0, 1].
         costs: shape (n, K), US dollars.
-        names: n texts by which people know the prompts.
-        unseen: contexts to predict held-out prompts with, where the projection was fitted to the
-            outcomes: one array a fold, see `Chosen.unseen`; None: `contexts`.
+        names: n texts that show people which prompt is meant.
+        unseen: contexts for the predictions of held-out prompts, one array per fold (see
+            `Chosen.unseen`), as the projection was fitted to the outcomes of the others. None:
+            `contexts`, as the projection was not fitted to outcomes.
     """
 
     models: tuple[str, ...]

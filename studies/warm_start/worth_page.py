@@ -16,8 +16,8 @@ OFF = "±: 95 %, paired over prompts, for all budgets together"
 
 
 def render(worth: Worth) -> str:
-    """Return what a budget buys, how well each model is predicted, and which differ on which
-    prompts.
+    """Return a page with the reward that each budget buys, the error of each model's predictions,
+    and the pairs of models that differ by prompt.
     """
     return page(
         Report(

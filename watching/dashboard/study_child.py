@@ -27,7 +27,7 @@ EVERY = 0.2
 
 
 def main() -> None:
-    """Run the job; the last line holds any error."""
+    """Run the job that stdin describes, and write its result or its error as the last line."""
     os.nice(NICE)
     job = orjson.loads(sys.stdin.buffer.read())
     with Attempt() as study:

@@ -1,4 +1,4 @@
-"""Play the long round of chaos: each fault many times, every ten of them on a service of their own.
+"""Play the long round of chaos: each fault many times, with a fresh service for every ten faults.
 
 The report is lab/docs/chaos.md and lab/docs/chaos.json.
 
