@@ -24,8 +24,8 @@ from router_state.router import RouterState
 
 
 class Played(Engine):
-    """An engine with a function for each kind of event, which makes the event, applies it, raises
-    its refusal, and returns what one asks for."""
+    """An engine with one method for each kind of event. A method makes the event and applies it.
+    It raises the event's refusal, and returns the part of the changes that callers want."""
 
     __slots__ = ("_alerts",)
 

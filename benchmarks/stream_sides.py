@@ -145,7 +145,7 @@ class Bench:
         await produce(self.settings.bootstrap, topic, events, per_second=per_second)
 
     def more(self, count: int) -> Events:
-        """Return so many requests that were not asked before."""
+        """Return `count` new requests."""
         self.asked += count
         return requests(count, routers=self.routers, start=self.asked - count)
 
@@ -153,7 +153,7 @@ class Bench:
     def worker(
         self, program: Sequence[str] = WORKER, more: Mapping[str, str] | None = None
     ) -> Iterator[tuple[psutil.Process, float]]:
-        """Run a worker; it is ready, after so many seconds."""
+        """Run a worker; yield the process once it is ready, and the seconds that its start took."""
         (port,) = free_ports(1)
         environment = {
             **worker_environment(self.settings),

@@ -88,7 +88,7 @@ class Notes:
 
 
 def noting(notes: Notes) -> None:
-    """Let a worker tell what it fetches and finishes."""
+    """Let a worker log the events that it fetches and finishes."""
     from streams.faust.sources import Sources
     from streams.service.worker_metrics import Metrics
 

@@ -19,7 +19,7 @@ Excluded = list[str | None]
 
 
 class Choice(Struct, gc=False, eq=False):
-    """The knowledge of a request, and of each model for this request.
+    """One request on its way through a decision, and what is known of each model for it.
 
     Attributes:
         request: the request; seq: number of its decision.
@@ -30,7 +30,7 @@ class Choice(Struct, gc=False, eq=False):
             not remembered.
         limited_to: the models that may be called for the request if cost is left aside; None: all.
         reason: the decision's reason where a limit of money changed the decision, else None.
-        beyond: whether caps pay for no model, so that the cheapest is called nevertheless.
+        beyond: whether all models cost more than the caps allow; then the cheapest is called.
         tokens: input tokens priced apart from the rest of a call; 0: none.
         warm: tokens of the prompt that each model's cache holds; None: not known.
         saves: tokens at list price that each model's cache saves; None: no cache is known.
@@ -41,12 +41,12 @@ class Choice(Struct, gc=False, eq=False):
             dollars that these calls stay below in nine of ten cases.
         plan: the calls that may follow; None: none.
         planned: expected reward and dollars of the plan.
-        k, why, propensity: position of the chosen arm, why it was chosen, and with which
+        k, why, propensity: position of the chosen arm, the reason of its choice, and the choice's
             probability.
-        unpaced: whether the budget of a request does not pay the call, which another one than the
-            router chose.
-        kept: what capabilities store about the call, by their names; noted: what they note of the
-            request until it is published, by their names.
+        unpaced: whether the call is not charged to the budget per request, as the incumbent chose
+            the model.
+        kept: facts that capabilities store about the call, by their names.
+        noted: facts of the request that capabilities need until it is published, by their names.
     """
 
     request: Asked

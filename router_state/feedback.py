@@ -246,7 +246,7 @@ def _weighed(before: Label | None, event: Judged) -> Weighed:
 
 
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
-    """Let the model that was called learn a label of a request of which it holds none."""
+    """Let the called model learn a request's first label."""
     # A label of an answer by a model that nobody called is learned by none.
     call, called = record.call, record.answered_by or record.model
     arm = None if call is not None and call.redirected is not None else state.arms.find(called)
@@ -265,7 +265,7 @@ def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -
 
 
 def _set_aside(arm: Arm | None, label: Label) -> None:
-    """Note what is left of a label as if it was learned now, should it be learned after all."""
+    """Date a label that is not learned to now, as a later event may let it be learned after all."""
     if arm is not None:
         label.forgotten = arm.rewards.forgotten
 
@@ -316,7 +316,7 @@ def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
 def _withdraw(
     record: RequestRecord, arm: Arm | None, x: Vector, label: Label, worth: float
 ) -> None:
-    """Let a model forget a label that was withdrawn, of which it had learned this."""
+    """Let a model forget a withdrawn label, which it had learned as `worth`."""
     plan, one = record.plan, None if arm is None else arm.rewards
     if one is not None and arm is not None and (plan is None or plan.revised == 1.0):
         one.withdraw(x, value=worth, discount=_left(arm, label))
@@ -350,7 +350,7 @@ def _disown(state: RouterState, billing: Billing) -> None:
 
 
 def _left(arm: Arm, label: Label) -> float:
-    """Return what is left of a label that an arm has learned."""
+    """Return the share of a learned label that an arm has not forgotten yet."""
     return exp_of(label.forgotten - arm.rewards.forgotten)
 
 

@@ -78,10 +78,11 @@ class OfVerifier:
     """Sums over the plans of one verifier.
 
     Attributes:
-        planned: plans of several calls; known: those of which it is known whether the first answer
-            passed; went_on: those whose first answer did not.
-        gain, saved_usd: Σ reward and dollars that they were expected to gain and to save, against
-            the one call that would have been made in place of each.
+        planned: number of plans of several calls.
+        known: number of plans whose first answer has a verdict.
+        went_on: number of plans whose first answer did not pass.
+        gain, saved_usd: expected gain of reward and saving of dollars, summed over plans, against
+            the single call that each plan replaces.
     """
 
     planned: int = 0

@@ -55,7 +55,7 @@ def unwelcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]])
 
 
 def first_priors(partition: Partition, router_id: str) -> list[Told]:
-    """Return what the family of a new member told it. Raises WrongFamily."""
+    """Return the family's records for a new member. Raises WrongFamily."""
     priors = partition.families.take_welcome(router_id) or []
     for told in priors:
         if told.refused:

@@ -122,7 +122,7 @@ def _models(note: KinNoted) -> dict[str, Model]:
 
 
 def family_note(owner: FamilyOwner, *, now: float) -> Note:
-    """Return what is published of a family; of one that is gone a tombstone."""
+    """Return a family's key and record; the record of a family that is gone is a tombstone."""
     return owner.name, None if owner.is_done else estimated(owner, now=now)
 
 

@@ -44,7 +44,7 @@ def labels_told(
 def calibration_lines(
     events: Sequence[RewardObserved], model: str, state: LambdaUpdated
 ) -> list[str]:
-    """Return what the router now makes of the labels that judges gave to an answer of a model."""
+    """Return lines on the present calibration of the judges that labelled a model's answer."""
     said = {event.source for event in events if event.reward is not None}
     found = []
     for judge in state.sources or ():

@@ -66,7 +66,7 @@ def reward_of(given: Given, scale: Scale) -> float | None:
 
 
 def chosen(given: list[Given], question: str | None) -> list[Given]:
-    """Return what was said on one question, and who can't tell.
+    """Return the answers to one question, and the people who can't tell.
 
     Raises:
         Unconvertible: there are several questions and none is named, or another one.

@@ -80,7 +80,7 @@ _WRITERS: dict[str, Callable[[Task], Document]] = {
 
 
 def given_in(tool: str, raw: bytes) -> list[Given]:
-    """Return what people said, in the order of the file.
+    """Return people's labels, in the order of the file.
 
     Raises:
         Unconvertible: the file has another form; the message names the item.

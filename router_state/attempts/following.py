@@ -141,8 +141,8 @@ def _answers(
 def _told(
     model: str, seen: Mapping[str, float], tables: Tables, arms: Arms, choice: Choice
 ) -> tuple[float, float, str] | None:
-    """Return what was expected of an answer, what is expected of it given what was seen, and what
-    tells the most; None: nothing was seen that tells anything.
+    """Return the expected reward of an answer without and with the verdict or signal that changes
+    it most, and the name of that one; None: nothing that was seen has a table.
 
     The expectation is that for the present request: the prompt of a followed one is not kept.
     """
@@ -180,8 +180,8 @@ def expect(choice: Choice, chain: Chain, tables: Tables) -> None:
 
 
 def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictTable, float] | None:
-    """Return the table that told of the failures before an answer, and the reward that the answer
-    loses at ρ = 1; None: nothing is known of failures.
+    """Return the table of the verifier that found the failures before an answer, and the reward
+    that the answer loses at ρ = 1; None: no failure is known.
     """
     table = None if chain is None else tables.table_of(chain.by)
     if chain is None or table is None or not chain.count:

@@ -201,7 +201,7 @@ class Evidence:
     def _answer(
         self, record: RequestRecord, plan: Plan | None, attempt: int, x: Vector | None, arms: Arms
     ) -> Answer | None:
-        """Return what is known of an answer; None where its model or its context is not known."""
+        """Return the knowledge of an answer; None: its model or its context is unknown."""
         model = record.called if plan is None else plan.steps[attempt].model
         arm = arms.find(model)
         if arm is None or x is None:
@@ -215,8 +215,8 @@ class Evidence:
     def _before(
         self, record: RequestRecord, plan: Plan | None, attempt: int, reward: float
     ) -> tuple[VerdictTable | None, float]:
-        """Return what told of the failures before an answer, and the reward that it loses by them
-        at ρ = 1; None: an answer before it passed, or is not known to have failed.
+        """Return the table of the verifier that found the failures before an answer, and the reward
+        that the answer loses by them at ρ = 1; None: no answer before is known to have failed.
         """
         if plan is not None and plan.follows_failures(attempt):
             table = self.tables.tables.get(plan.steps[attempt - 1].verify or "")

@@ -98,7 +98,7 @@ class Exchange:
     # What it takes over.
 
     def give_back(self, gamma: float) -> None:
-        """Take away what is left of what the family told."""
+        """Subtract the family's sums, as far as they are not forgotten yet."""
         self.replace([dict.fromkeys(self.held, b"")] * 2, gamma)
 
     def replace(self, told: Told, gamma: float) -> None:
@@ -134,7 +134,7 @@ class Exchange:
         return None if data is None or (before is None and not data) else (before, data)
 
     def _added(self, one: Regression, before: Share | None, data: bytes) -> Vector:
-        """Return what is to be added to a regression, the earlier sums taken away."""
+        """Return the sums to add to a regression, less the family's earlier sums."""
         found = sums_of(data, one.d) if data else Sums.none(one.d)
         net = found if before is None else found.less(before.left(one))
         return net.triangle()
@@ -163,7 +163,7 @@ class Exchange:
             self._journal.pieces.add(PIECE + model)
 
     def keep_all(self) -> None:
-        """Take what was told for given from now on."""
+        """Treat the family's sums as taken over from now on."""
         sides = [ones for _, ones in self.sides]
         for name, held in list(self.held.items()):
             given = held.given

@@ -71,7 +71,7 @@ class Share:
         return self.count * exp_of(self.forgotten - one.forgotten)
 
     def left(self, one: Regression) -> Sums:
-        """Return what is left of the sums."""
+        """Return the sums after forgetting."""
         sums, moved = self.sums(one.d), one.moved - self.moved
         A = exp_of(self.forgotten - one.forgotten) * sums.A
         b = exp_of(self.forgotten - one.forgotten) * sums.b
@@ -138,7 +138,7 @@ class Held(Framed):
 
 
 def together(shares: Sides, one: Regression) -> Sums | None:
-    """Return what is left of several sums in a regression; None: there are none."""
+    """Return the total of several sums of a regression after forgetting; None: there are none."""
     left = [share.left(one) for share in shares if share is not None]
     if not left:
         return None

@@ -189,7 +189,7 @@ class Kin:
         return found.A + brought.A, found.b + brought.b
 
     def scatter_of(self, model: str) -> Scatter:
-        """Return the scatter of a model; one that nobody has told of is as the others."""
+        """Return the scatter of a model; a model without reports has the scatter of the others."""
         return self.scatter.get(model, self.common)
 
     def forget(self, member: str) -> None:

@@ -1,4 +1,4 @@
-"""The capability of a family: a router learns from the others of its family, and tells them."""
+"""The capability of a family: a router learns from the other members, and reports its own sums."""
 
 from __future__ import annotations
 
@@ -160,11 +160,11 @@ class Family(Capability):
             if name in rewards or name in bills
         }
 
-    # What it takes over.
+    # Sums that the member takes over from its family.
 
     def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
-        """See Capability. The event is what the family tells; one that is for another membership,
-        or older than the last, changes nothing."""
+        """See Capability. The event holds the family's sums for this member. An event for another
+        membership, or older than the last one, changes nothing."""
         if not isinstance(event, Told) or event.family != self.declared.name:
             return False
         if event.born != self.standing.born or event.n <= self.standing.n:

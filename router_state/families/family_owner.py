@@ -283,7 +283,7 @@ class FamilyOwner:
 
     @property
     def seen(self) -> int:
-        """Return the number of rewards and bills that members have told of."""
+        """Return the number of rewards and bills in the members' reports."""
         return sum(sum(one.seen) for one in self.members.values() if one.models)
 
     @property
@@ -302,7 +302,7 @@ class FamilyOwner:
         return Estimating(sides, self._heard(), (noise[0], noise[1]), self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
-        """Put moved estimates in force; young members are told of them."""
+        """Put moved estimates in force, and send them to young members."""
         self.sides = found.sides
         self.counted = self.reports == found.reports
         counted = min(self.seen, 2.0 * MEMORY * max(len(self.members), 1))
@@ -338,7 +338,7 @@ class FamilyOwner:
     # What members are told.
 
     def tell(self, member: str) -> list[Told]:
-        """Return what a member is told, in several records where it is much."""
+        """Return the family's sums for a member, in several records if one would be too large."""
         if not self.counted:
             self.recount()
         seen = self.members[member]

@@ -21,11 +21,11 @@ back the smallest eigenvalue.
 
 
 def require_observed(what: str, A: Matrix, b: Vector, *, d: int) -> None:
-    """Check that A (d, d) and b (d,) are finite, A symmetric, and of contexts that requests may
-    have.
+    """Check that A (d, d) and b (d,) are finite, that A is symmetric, and that its contexts are no
+    longer than those of requests may be.
 
     Raises:
-        UnusablePrior: they are not.
+        UnusablePrior: one of the checks fails.
     """
     if A.shape != (d, d) or b.shape != (d,):
         raise UnusablePrior(

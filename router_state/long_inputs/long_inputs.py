@@ -51,7 +51,8 @@ class LongInputs(Capability):
 
     @classmethod
     def read(cls, said: Said) -> int | None:
-        """See Capability: the shortest of the long inputs; the prices are those of the models."""
+        """See Capability. Declared is only the length above which some model has another price; the
+        prices stand in the models."""
         tiers = [model.price_above[0] for model in said.models.values() if model.price_above]
         return min((tier.input_tokens for tier in tiers), default=None)
 

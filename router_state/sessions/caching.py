@@ -89,6 +89,6 @@ class Caching:
         }
 
     def restore(self, body: bytes) -> None:
-        """Invert `values`, as JSON. Raises DamagedState."""
+        """Restore the state from the JSON of `values`. Raises DamagedState."""
         kept = decoded(body, _Kept, "caching")
         self.hits, self.slots = kept.hits, dict(kept.slots)

@@ -121,7 +121,7 @@ class Calibration:
         return Within.of([cell.all for cell in cells if cell is not None])
 
     def _offsets(self, judge: str, arms: Arms, within: Within) -> dict[str, float]:
-        """Return what is to be taken off a judge's labels, by model."""
+        """Return the offset that is subtracted from a judge's labels, by model."""
         if not self.declared.calibrates(judge):
             return {}
         pairs: dict[str, ModelPairs] = {}

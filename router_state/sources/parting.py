@@ -117,8 +117,8 @@ class Cell(Struct, array_like=True, gc=False):
         return None if n == self.all.n or n < 2 else _offset(n, d, dd, 0.05)
 
     def parted(self, alpha: float) -> Interval | None:
-        """Return the offset with which the judge parts from gold, or from the offset that was told;
-        None: nothing is to be told.
+        """Return the judge's offset from gold if it differs from 0 or from that of the last alert;
+        None: no alert is due.
 
         Args:
             alpha: probability of a false alert in a year.

@@ -1,16 +1,16 @@
-"""Weigh how much pairs speak for an offset of a judge, against none.
+"""Compute the evidence of pairs that a judge's offset has changed.
 
-Differences of a pair are normal around the offset, of an unknown variance σ². Of σ² the prior is
-`SPREAD_PAIRS` pairs at `PAIR_DEVIATION`², and what the pairs before say. The evidence is the
-probability of the pairs since under an offset that is `SIZE` above or below, half each, divided by
-that under no change:
+The differences of pairs are normal around the offset, with an unknown variance σ². The prior of σ²
+is `SPREAD_PAIRS` pairs at `PAIR_DEVIATION`², and the pairs before the supposed change. The evidence
+is a ratio of two probabilities of the pairs since then: under an offset that is `SIZE` higher or
+lower, half each, and under no change:
 
     e = mean over ± of ((S + n·(m − m₀)²) ÷ (S + n·(m − m₀ ∓ SIZE)²))^((n + ν) ÷ 2)
 
-with m their mean, m₀ the offset where nothing has changed, S the squares around the mean and those
-of the prior, and ν the pairs of the prior. Where nothing has changed e is on average 1, and its
-expectation does not grow with pairs (Ville 1939). That holds over what the prior leaves open about
-σ², and where differences are normal. S is never below what the pairs since say alone, so a spread
+with m the mean of these n pairs, m₀ the offset without a change, S their squares around the mean
+plus those of the prior, and ν the pairs of the prior. Without a change e is 1 on average, and its
+expectation does not grow with pairs (Ville 1939). This holds on average over the prior of σ², and
+for normal differences. S is at least the squares that the pairs since then give alone, so a spread
 that grows makes e smaller.
 """
 

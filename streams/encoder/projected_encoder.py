@@ -73,7 +73,7 @@ class Encoder:
         return contexts
 
     def reading(self, prompt: str) -> Reading:
-        """Return how much of a prompt is read."""
+        """Return the number of tokens that the encoder reads of a prompt, and of all its tokens."""
         return self._sentences.reading(prompt)
 
 

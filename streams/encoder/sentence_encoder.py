@@ -45,4 +45,4 @@ class SentenceEncoder(Protocol):
         """
 
     def reading(self, prompt: str) -> Reading:
-        """Return how much of a prompt is read."""
+        """Return the number of tokens that the encoder reads of a prompt, and of all its tokens."""

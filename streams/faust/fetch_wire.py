@@ -89,7 +89,7 @@ class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
 
 
 class QuickRequest(FetchRequest_v11):  # type: ignore[misc]
-    """A fetch, written at once."""
+    """A fetch request whose bytes are packed directly, without aiokafka's schema."""
 
     RESPONSE_TYPE = QuickResponse
 
@@ -116,7 +116,7 @@ class QuickRequest(FetchRequest_v11):  # type: ignore[misc]
 
 
 class FetchRequest(fetcher.FetchRequest):  # type: ignore[misc]
-    """A fetch that is `QuickRequest` where the broker knows its version."""
+    """A builder of fetch requests: a `QuickRequest` if the broker knows version 11."""
 
     def build(self, request_struct_class: type[FetchRequest_v11]) -> FetchRequest_v11:
         """Return the request of a version."""
@@ -126,5 +126,5 @@ class FetchRequest(fetcher.FetchRequest):  # type: ignore[misc]
 
 
 def fetch_quickly() -> None:
-    """Let every consumer of this process write and read its fetches so."""
+    """Let every consumer of this process use `QuickRequest` and `QuickResponse`."""
     fetcher.FetchRequest = FetchRequest

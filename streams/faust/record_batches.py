@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from aiokafka.structs import RecordMetadata
 
 MAX_BYTES = 2**31 - 1
-"""Size limit in bytes for a batch of one record: the broker decides whether to accept it."""
+"""Size limit in bytes for a record batch of one record: the broker decides whether to accept it."""
 
 
 class BatchTooLarge(Exception):
-    """The changes of one batch do not fit into one record batch of the changelog."""
+    """The changes of one group do not fit into one record batch of the changelog."""
 
     reason = "batch_too_large"
     retriable = False
@@ -34,7 +34,7 @@ class RecordBatches:
     Args:
         producer: gives aiokafka's producer, started.
         changelog: the topic's name.
-        limit: bytes of a changelog batch, the topic's `max.message.bytes`.
+        limit: bytes of a record batch of the changelog, the topic's `max.message.bytes`.
         may_write: returns while this worker is a member of its group, waits where that is not
             known, and raises when it is none.
     """
@@ -57,7 +57,7 @@ class RecordBatches:
         offset.
 
         Raises:
-            BatchTooLarge: they do not fit; nothing was written.
+            BatchTooLarge: the changes do not fit; nothing was written.
         """
         # Not compressed: the limit is on the content, so that a batch is refused for its size
         # before it is sent.

@@ -103,7 +103,7 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
 
 
 class TableManager(FaustTableManager):  # type: ignore[misc]
-    """Manage tables with the recovery above."""
+    """Faust's manager of tables, with `Recovery` as its recovery."""
 
     recovery_type: type[FaustRecovery] = Recovery
 

@@ -30,7 +30,7 @@ class FamilyMetrics(Collector):
         self._known: dict[str, Document] = {}
 
     def told(self, family: str, value: bytes | None) -> None:
-        """Take in what is published of a family; None: it is gone."""
+        """Take in a family's published record; None: the family is gone."""
         if value is None:
             self._known.pop(family, None)
             return

@@ -1,4 +1,4 @@
-"""Let metrics hear what a worker publishes."""
+"""Pass the records that a worker publishes on to its metrics."""
 
 from __future__ import annotations
 

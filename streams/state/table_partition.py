@@ -1,9 +1,9 @@
 """One partition of the durable table: its records, the changes of the present group, and the record
 batches on their way to the log.
 
-The log decides who owns a partition. An owner knows the offset at which its next batch must land;
-another offset means that someone else wrote, and that this process must not act on its state any
-more.
+The log decides who owns a partition. An owner knows the offset at which its next record batch must
+land. Another offset means that someone else wrote, and that this process must not act on its state
+any more.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ class ForeignWrite(TableError):
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The records of one partition, including those of all batches on their way to the log, and
-    the changes of the present group.
+    """The records of one partition, including those of all record batches on their way to the
+    log, and the changes of the present group.
     """
 
     number: int
@@ -68,7 +68,7 @@ class Partition:
     offset: int = -1
     """Offset of the last record seen."""
     end: int = -1
-    """Offset where the next batch must land."""
+    """Offset where the next record batch must land."""
     epoch: int = 0
     fenced: bool = False
     owned: bool = True
@@ -77,7 +77,7 @@ class Partition:
     recovered it is not."""
     writable: bool = False
     travelling: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a batch is on its way to the log: one at a time."""
+    """Held while a record batch is on its way to the log: one at a time."""
     repairs: set[bytes] = field(default_factory=set)
     """Keys whose last record on the log is a stale owner's."""
     size: int = 0
@@ -103,7 +103,7 @@ class Partition:
             self.writable = False
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a record, durable with the next batch."""
+        """Set a record, durable with the next record batch."""
         kind = self._kind(key)
         self.dirty[key] = value
         if kind not in self.log_only:
@@ -114,8 +114,8 @@ class Partition:
             self._keep(key, value, before)
 
     def delete(self, key: bytes) -> None:
-        """Remove a record, as a tombstone with the next batch; a key that is not there changes
-        nothing.
+        """Remove a record, as a tombstone with the next record batch; a key that is not there
+        changes nothing.
         """
         kind = self._kind(key)
         before = self.records.get(key)
@@ -151,12 +151,12 @@ class Partition:
         """Write changes as one record batch, and return when it is on the log at the expected
         offset.
 
-        Only one batch is written at a time: a batch behind one that never landed would leave a
-        hole that no recovery sees.
+        Only one record batch is written at a time: one behind another that never landed would
+        leave a hole that no recovery sees.
 
         Raises:
-            ForeignWrite: the batch landed at another offset than this owner's next one, so it is
-            void.
+            ForeignWrite: the record batch landed at another offset than this owner's next one, so
+                the batch is void.
             PartitionLost: the partition was lost meanwhile.
         """
         if self.publish is None:

@@ -60,7 +60,7 @@ class Cursor:
         self.head = None
 
     def has_hole(self, after: int, before: int) -> bool:
-        """Tell whether an offset between two others is missing, of a compacted topic."""
+        """Tell whether compaction has removed a record between two offsets."""
         return any(first < before and after + 1 < end for first, end in self._holes)
 
     def _count_hole(self, where: str, offset: int) -> None:
@@ -139,7 +139,7 @@ def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
 
 
 def priors_of(records: Iterable[Record]) -> dict[int, Told]:
-    """Return what families told routers, by offset."""
+    """Return the records of families to routers, by offset."""
     found = {}
     for record in records:
         try:

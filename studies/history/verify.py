@@ -222,7 +222,7 @@ def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
 
 
 def _tells(recorded: Decision) -> bool:
-    """Tell whether a capability told anything of a decision."""
+    """Tell whether a capability has published a field of a decision."""
     return recorded.routed_by is not None or recorded.label_probability is not None
 
 

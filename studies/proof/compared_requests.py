@@ -65,7 +65,8 @@ class Requests:
         rank_of: returns the rank of a source of rewards.
 
     Attributes:
-        others: requests that compare nothing: all or none of their kind were routed.
+        others: number of requests that allow no comparison, as all requests of their kind were
+            routed or none was.
     """
 
     def __init__(self, rank_of: Callable[[str], int]) -> None:

@@ -34,7 +34,7 @@ class Observations:
     unseen: list[Array] | None = None
 
     def held_out(self, outcomes: Array) -> Array:
-        """Predict outcomes, shape (n, m), each from prompts that it is not one of."""
+        """Predict outcomes, shape (n, m); each prompt is predicted by a fit to other prompts."""
         return held_out(self.contexts if self.unseen is None else self.unseen, outcomes)
 
     @property

@@ -93,7 +93,7 @@ class Worth:
 
 
 def worth_of(observed: Observations) -> Worth:
-    """Return the worth of predictions of every prompt from others."""
+    """Return the worth of predictions, each prompt being predicted from other prompts."""
     scores, logs = observed.held_out(observed.rewards), observed.log_costs
     models = _models(observed, scores, logs, observed.held_out(logs))
     rewarded = [k for k in range(len(observed.models)) if np.isfinite(observed.rewards[:, k]).any()]

@@ -101,11 +101,11 @@ class Labels:
         self._settings, self._fleet = settings, fleet
 
     async def give(self, router_id: str, key: Key, asked: Document) -> Document:
-        """Write what a person says of an answer, and return once Kafka has it. Raises Problem.
+        """Write a person's label of an answer, and return once Kafka has it. Raises Problem.
 
         Args:
-            asked: `request_id`, and a `reward`, or `cant_tell`, or `undo`, which takes back what
-                the person said last; `name` where the visitor has no key of an own name.
+            asked: `request_id`, and one of `reward`, `cant_tell` and `undo`, which withdraws the
+                person's last label. A visitor whose key names no person also gives a `name`.
         """
         router = self._fleet.routers.get(router_id)
         found = None if router is None else router.wanted.get(str(asked.get("request_id")))

@@ -110,9 +110,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
             router = bandit.follow(litellm.Router(model_list=…, plugins=[bandit]))
 
-        An answer that has to pass is collected and checked before it is returned, as one chunk to a
-        caller who wants a stream. The last attempt's is streamed as it comes. Only `acompletion`
-        follows plans; other calls ask for one model.
+        An answer that a verifier checks is collected before it is returned; a caller who wants a
+        stream gets it as one chunk. The answer of the last attempt is streamed as it comes. Only
+        `acompletion` follows plans; other calls ask for one model.
         """
         self._plans.follow(router)
         return router

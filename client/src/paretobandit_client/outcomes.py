@@ -1,7 +1,7 @@
-"""Tell from its error how a call failed, and for how long its model wants to be left alone.
+"""Classify a failed call by its error, and read how long to wait before the model's next call.
 
-Whose fault it was decides: a model is only held to fail for what it, its provider or the way to it
-did. What the caller did wrong would have failed at any model of its kind.
+A failure counts against a model if the model, its provider or the network caused it. A mistake of
+the caller does not count, as the call would have failed at any model of this kind.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Verifier:
         checks.seconds(self.seconds)
 
     async def verdict(self, answer: object) -> object:
-        """Return what the callable says of an answer. Raises what it raises."""
+        """Return the callable's verdict on an answer. Raises what the callable raises."""
         if _is_asynchronous(self.look):
             return await self.look(answer)
         if len(self._threads) >= MOST_THREADS:

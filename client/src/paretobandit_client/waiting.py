@@ -51,8 +51,8 @@ class Waiting:
             self._leave(ref, future)
 
     def placed(self, ref: Ref, place: Place) -> None:
-        """Note where a request stands on the log: the refusal of another copy of it is not its
-        own.
+        """Note the place on the log where a copy of a request stands. A refusal at another place is
+        about somebody else's copy.
         """
         if ref in self._futures:
             self._placed.setdefault(ref, set()).add(place)
@@ -70,7 +70,9 @@ class Waiting:
             self.late += 1
 
     def refused(self, refusal: Refusal) -> bool:
-        """Give a refusal to the waiting callers; tell whether it may be about their request."""
+        """Raise a refusal for the callers that wait for its request. Return false if the refusal
+        is surely about no request of theirs.
+        """
         ref = (refusal.router_id, refusal.request_id or "")
         future, places = self._futures.get(ref), self._placed.get(ref)
         if refusal.topic != "requests" or future is None or future.done():

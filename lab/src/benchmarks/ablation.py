@@ -26,7 +26,7 @@ NAMES = (
 
 
 def jobs_of(names: Sequence[str], seeds: int) -> dict[str, tuple[Callable[[Job], Any], list[Job]]]:
-    """Return what is played per measure: a small part of the other benchmarks."""
+    """Return the function and the jobs of each measure: a small part of the other benchmarks."""
     everyone: list[Job] = [
         {"policy": name, "seed": seed} for name in names for seed in range(seeds)
     ]

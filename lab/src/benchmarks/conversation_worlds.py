@@ -65,13 +65,13 @@ class Kind:
     """The conversations of a world.
 
     Attributes:
-        first_tokens: median of a session's first prompt; said, answered: medians of what a turn
-            adds to it.
-        turns: fewest and most of a session.
+        first_tokens: median tokens of a session's first prompt.
+        said, answered: median tokens that a turn's prompt and its answer add to the conversation.
+        turns: fewest and most turns of a session.
         pause: median seconds between turns; breaks: share of pauses that last some 12 minutes.
         hit: how often a warm cache is hit.
-        differ: deviation between models of what a prompt's reward is beyond the level; of_turn:
-            share of its variance that belongs to the turn, the rest to the session.
+        differ: standard deviation of a model's reward on a prompt around the model's level.
+        of_turn: share of this variance that belongs to the turn; the rest belongs to the session.
         answer_seconds, judged_seconds: from a decision to its bill, and to its reward.
     """
 

@@ -88,7 +88,7 @@ def priors(side: Side) -> Priors:
 
 
 def cold(job: Job) -> dict[str, Outcome]:
-    """Play prompts of which nothing is known before."""
+    """Play prompts without priors, once with each encoder."""
     found: dict[str, Outcome] = {}
     encoders: tuple[Backend, ...] = ("static", "onnx")
     for encoder in encoders:

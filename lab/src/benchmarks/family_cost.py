@@ -62,7 +62,7 @@ def decide(engine: Played, turn: int) -> float:
 
 
 def take_over(engines: list[Played], told: list[list[Told]]) -> None:
-    """Let members take over what they are told."""
+    """Let each member take over the sums that its family sent."""
     for engine, notes in zip(engines, told, strict=True):
         for note in notes:
             engine.play(note, 1e6)

@@ -46,7 +46,7 @@ def save(made: Figure, name: str) -> None:
 
 
 def legend_below(made: Figure, axis: Axes) -> None:
-    """Put the names that an axis has under all of them, where they cover nothing."""
+    """Put the legend of an axis below all axes of the figure."""
     handles, labels = axis.get_legend_handles_labels()
     made.legend(
         handles, labels, loc="outside lower center", ncol=min(4, len(labels)), frameon=False

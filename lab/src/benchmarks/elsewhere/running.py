@@ -58,7 +58,7 @@ class Job:
 
     @property
     def world(self) -> str:
-        """Return what names the world in a file of results."""
+        """Return the key of the world in a file of results."""
         named = f"{self.where} {self.seed} {self.budget:g} {self.order} {self.seconds:g}"
         seed = [f"seed {self.again}"] if self.again != 1 else []
         return " ".join([named, *([self.encoder] if self.encoder else []), *self.revealed, *seed])

@@ -28,7 +28,7 @@ QUICK = 4
 
 
 def verdict(rows: list[Row]) -> dict[str, float]:
-    """Return the figures of the side with a month's budget, where the line would spend it."""
+    """Return the figures of all sides, over the histories in which hindsight spends the budget."""
     binding = {r["number"] for r in rows if r["side"] == "hindsight" and r["spent"] > 0.98}
     of = {
         side: [r for r in rows if r["side"] == side and r["number"] in binding]

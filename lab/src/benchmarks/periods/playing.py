@@ -98,8 +98,8 @@ def _declared(history: History, side: Side, seed: int) -> RouterConfig:
 
 
 def hindsight(history: History) -> Outcome:
-    """Return what linear rewards and costs, cross-fitted on the month, would have done at the best
-    price of a dollar."""
+    """Return the outcome of a policy with linear rewards and costs, cross-fitted on the month, at
+    the best price of a dollar."""
     made, month = history.made, history.month
     costs = made.costs[month]
     scale = np.maximum(costs.mean(0), 1e-12)
