@@ -126,8 +126,10 @@ class Pairs(Struct, array_like=True, gc=False):
 
     def worthless(self, alpha: float) -> Interval | None:
         """Return the separation where it is surely too small, once."""
+        if self.told:
+            return None
         found = self.separation(alpha)
-        if self.told or found.high >= LEAST_SEPARATION:
+        if found.high >= LEAST_SEPARATION:
             return None
         self.told = True
         return found
@@ -146,12 +148,14 @@ class Pairs(Struct, array_like=True, gc=False):
             later = Sums()
             for block in self.blocks[-back:]:
                 later.join(block)
+            # Intervals are dear, and no interval makes so small a change worth an alert.
+            if abs(later.sum / later.n - before.sum / before.n) < LEAST_CHANGE:
+                continue
             # Each place where the last pairs may begin has a share of the probability.
             place = self.first + len(self.blocks) - back
             share = alpha * 6.0 / (math.pi * place) ** 2
             now, then = later.mean(share / 2.0), before.mean(share / 2.0)
-            apart = max(now.low - then.high, then.low - now.high)
-            if apart > 0.0 and abs(now.value - then.value) >= LEAST_CHANGE:
+            if max(now.low - then.high, then.low - now.high) > 0.0:
                 self._begin_anew(back)
                 return Change(then, now)
         return None

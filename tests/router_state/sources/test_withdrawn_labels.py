@@ -2,7 +2,8 @@
 
 Not undone, as time has passed: which block a later pair stands in, an alert that was told, and the
 records of the requests, which keep that a label was withdrawn. Sums of floats differ in their last
-digits.
+digits. Nor is a judge that was set aside counted again at once, and the noise of a label stays as
+gold said then: the requests here are too few for that.
 """
 
 from __future__ import annotations
