@@ -55,8 +55,8 @@ def test_the_page_says_what_was_saved_and_its_file_is_repeated(
     browser: Chrome,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
-    # Retention would delete this history of last winter: the topics keep it for ten years.
-    settings = named_apart(kafka, "proof", dashboard_port=free_ports(1)[0], context_ttl=3.2e8)
+    # Retention would delete this history of last winter: the topics keep it for nine years.
+    settings = named_apart(kafka, "proof", dashboard_port=free_ports(1)[0], context_ttl=3e8)
     asyncio.run(write(settings, lived()))
     with served(settings) as address:
         until(lambda: reached(address + "readyz"), "the past to be read")
