@@ -128,7 +128,7 @@ def _take(
         looks: whether the verifier looks at the last answer, too, without consequence.
     """
     seen, last = choice.seen, len(calls) - 1
-    reward, usd, each = expected_of(seen, tables.likely, calls, looks)
+    reward, each = expected_of(seen, tables.likely, calls)
     steps: list[Step] = []
     for (k, look), (probability, gap) in zip(calls, each, strict=True):
         arm, verify, accept_at, fee_usd = arms.all[k], None, None, 0.0
@@ -144,7 +144,7 @@ def _take(
             Step(arm.name, cost_usd, arm.price, verify, accept_at, fee_usd, probability, gap)
         )
     plan = Plan(tuple(steps), NOTHINGS[: len(steps)], first)
-    choice.k, choice.plan, choice.planned = calls[0][0], plan, (reward, usd)
+    choice.k, choice.plan, choice.planned = calls[0][0], plan, (reward, plan.awaited_usd)
 
 
 def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:

@@ -11,8 +11,8 @@ from libc.math cimport sqrt
 
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
-from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
+from router_state.kernel.choosing.candidates cimport Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.numbers.words cimport Floats, Index, Real, behind
 
 
 
@@ -47,19 +47,15 @@ cdef class Failures:
         return Failures(self.count + 1, self.sum + (sure(given) - r) / sqrt(r * (1.0 - r)))
 
 
-def expected_of(Candidates seen, Looks looks, list calls, Flag looks_last):
-    """Return a plan's expected reward and dollars, and of each call the probability that it is made
-    and the reward that its answer loses at ρ = 1 because none before it passed.
+def expected_of(Candidates seen, Looks looks, list calls):
+    """Return a plan's expected reward, and of each call the probability that it is made and the
+    reward that its answer loses at ρ = 1 because none before it passed.
 
     Args:
-        calls: (arm, look) of each. looks_last: whether the verifier looks at the last answer, too,
-            which has no consequence.
+        calls: (arm, look) of each.
     """
     total: Real = 0.0
-    usd: Real = 0.0
     reached: Real = 1.0
-    chance: Real = 1.0
-    before: Real = 1.0
     alike: Real = 0.0
     failures: Failures = Failures()
     found = []
@@ -71,12 +67,6 @@ def expected_of(Candidates seen, Looks looks, list calls, Flag looks_last):
         gap: Real = failures.gap(row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
         found.append((reached, gap))
-        # As `Plan.awaited_usd`, to the last digit.
-        chance *= reached / before if before > 0.0 else 0.0
-        usd += chance * row[COST]
-        if number < last or looks_last:
-            usd += chance * looks.fee(look)
-        before = reached
         if number == last:
             total += reached * mean
             break
@@ -87,7 +77,7 @@ def expected_of(Candidates seen, Looks looks, list calls, Flag looks_last):
         reached *= fails
         failures = failures.and_one(row[MEAN], given_failed(r, t, fails))
         alike = looks.alike(look)
-    return total, usd, found
+    return total, found
 
 
 cdef Real given_failed(Real r, Real t, Real fails) noexcept:

@@ -9,7 +9,7 @@ from exploration.
 
 from libc.math cimport sqrt
 
-from router_state.kernel.attempts.plans cimport Looks, NEVER, bounded
+from router_state.kernel.attempts.plans cimport Looks, bounded
 from router_state.kernel.choosing.candidates cimport (
     COST, Candidates, MEAN, PENALTY, ROW, SPREAD,
 )
@@ -171,7 +171,7 @@ cdef class Planning:
         return other
 
     cdef Floats _lines(self, Index b, Flag hopeful) except NULL:
-        """Return α and β of every first arm and look; of those that can't be, α is `NEVER`."""
+        """Return α and β of every first arm and look; of those that can't be, α is `LOWEST`."""
         looks: Looks = self.hopeful if hopeful else self.sure
         K, L = self.seen.K, looks.L
         if not 0 <= b < K:
@@ -193,7 +193,7 @@ cdef class Planning:
             following: Real = then[WORTH]
             for look in range(L):
                 line: Floats = behind(lines, 2 * (k * L + look))
-                line[0], line[1] = NEVER, 1.0
+                line[0], line[1] = LOWEST, 1.0
                 fee: Real = looks.fee(look)
                 if not possible or not self.allows(look) or not self._pays(k, fee, second):
                     continue
@@ -352,7 +352,7 @@ cdef Real crossing(Floats lines, Index n) noexcept:
     """Return the score from which no line is above 0."""
     found: Real = -INFINITE
     for i in range(n):
-        if lines[2 * i] > 0.5 * NEVER and lines[2 * i + 1] > 0.0:
+        if lines[2 * i] > LOWEST and lines[2 * i + 1] > 0.0:
             found = max(found, lines[2 * i] / lines[2 * i + 1])
     return found
 
@@ -361,14 +361,14 @@ cdef (Real, Real) interval(Floats lines, Index n, Index i) noexcept:
     """Return between which scores a line is the highest, and above 0."""
     a: Real = lines[2 * i]
     b: Real = lines[2 * i + 1]
-    if a <= 0.5 * NEVER or b <= 0.0:
+    if a <= LOWEST or b <= 0.0:
         return 0.0, 0.0
     low: Real = -INFINITE
     high: Real = a / b
     for j in range(n):
         more: Real = a - lines[2 * j]
         steeper: Real = b - lines[2 * j + 1]
-        if j == i or lines[2 * j] <= 0.5 * NEVER:
+        if j == i or lines[2 * j] <= LOWEST:
             continue
         if steeper > 0.0:
             high = min(high, more / steeper)

@@ -174,6 +174,22 @@ def test_limits_of_dollars_leave_room_for_every_call(limit: dict[str, Any]) -> N
 # What plans rest on.
 
 
+@pytest.mark.parametrize("budget", [5e-3, 1e-6, 1e-9, 1e-12])
+def test_no_call_of_a_plan_is_of_a_model_that_is_ruled_out(budget: float) -> None:
+    one = router(2, budget)
+    list(played(one, 60))
+    planned = 0
+    for number in range(100, 160):
+        allowed = frozenset({"slow", "middle"} if number % 2 else {"slow"})
+        x = np.array([0.1, 1.0])
+        record = one.decide(f"r{number}", x, now=100.0, allowed_models=allowed)
+        steps = () if record.plan is None else record.plan.steps
+        planned += len(steps) > 1
+        assert {record.model, *(step.model for step in steps)} <= allowed
+        assert record.propensity > 0.01
+    assert planned or budget < 1e-3
+
+
 def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
     """Looks are derived from tables: after a restart they are the same."""
     one = router()
@@ -199,6 +215,8 @@ def test_verdicts_that_do_not_come_make_plans_worth_less() -> None:
         for number in range(500):
             name = f"r{number}"
             record = one.decide(name, np.array([rng.normal(), 1.0]), now=float(number))
+            # What is committed is what is awaited then, however many verdicts come.
+            assert record.expected_cost_usd == record.awaited_usd
             right = float(rng.random() < RIGHT[record.model])
             one.settle(name, USD[record.model])
             plan = record.plan
@@ -206,6 +224,7 @@ def test_verdicts_that_do_not_come_make_plans_worth_less() -> None:
                 one.play(Verified(name, "tests", right))
             one.learn(name, reward=right, attempt=0)
             planned[comes, number] = plan is not None and len(plan.steps) > 1
+        invariants.check(one.state, one.records)
     late = {comes: sum(planned[comes, n] for n in range(300, 500)) for comes in (True, False)}
     assert late[False] < 0.3 * late[True]
 
