@@ -31,7 +31,8 @@ async def labelled_world(seed: int) -> World:
         for name in ("declared", "plain"):
             event = {"router_id": name, "request_id": f"r-{number}"}
             context = [draw.random() for _ in range(DIMENSIONS - 1)] + [1.0]
-            await world.send("requests", {**event, "context": context})
+            session = {"session_id": f"s-{number % 4}"} if number % 3 else {}
+            await world.send("requests", {**event, "context": context, **session})
             await world.send("costs", {**event, "cost_usd": 1e-4})
         for _ in range(6):
             revision = draw.randrange(3)
@@ -42,6 +43,9 @@ async def labelled_world(seed: int) -> World:
                 "reward": None if revision and draw.random() < 0.4 else round(draw.random(), 3),
                 "revision": revision,
             }
+            if draw.random() < 0.2:
+                said["session_id"] = f"s-{draw.randrange(4)}"
+                del said["request_id"]
             await world.send("rewards", said)
             if draw.random() < 0.2:
                 await world.send("rewards", said)
