@@ -15,7 +15,8 @@ import numpy as np
 from msgspec import Struct, structs
 
 from router_state.errors import WrongFamily
-from router_state.families.family_kin import ROUNDS, Kin, Scatter
+from router_state.families.family_fit import ROUNDS, conclude, fit
+from router_state.families.family_kin import Kin, Scatter
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
@@ -100,7 +101,7 @@ class Estimating:
                 member: {model: sums_of(data, kin.d) for model, data in of.items()}
                 for member, of in heard.items()
             }
-            kin.estimate(sums, noise=noise or kin.noise, rounds=self.rounds)
+            fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
 
 
 @dataclass(slots=True, eq=False)
@@ -265,7 +266,7 @@ class FamilyOwner:
                 )
                 kin.common = Scatter(ridge, bias)
                 if not kin.total:
-                    kin.conclude(sorted(kin.brought))
+                    conclude(kin, sorted(kin.brought))
         self.changed.add(HEAD)
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 

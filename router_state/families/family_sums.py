@@ -45,6 +45,13 @@ class Sums:
         """Return this share of the sums."""
         return Sums(share * self.A, share * self.b)
 
+    @classmethod
+    def of_triangle(cls, values: Vector, d: int) -> Sums:
+        """Invert `triangle`."""
+        A, at = np.zeros((d, d)), lower(d)
+        A[at] = values[: len(at[0])]
+        return cls(A + np.tril(A, -1).T, values[len(at[0]) :])
+
     def triangle(self) -> Vector:
         """Return the lower triangle of A, row by row, then b."""
         return np.concatenate([self.A[lower(len(self.b))], self.b])
