@@ -11,8 +11,9 @@ from agents.table.owners import Owners
 from router_state.engine import Engine
 from router_state.errors import DamagedState
 from router_state.families.family_member import Family
-from router_state.families.family_owner import BETWEEN, FamilyOwner
+from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_pieces import model_of, pack_piece, unpack
+from router_state.families.family_register import BETWEEN
 from router_state.families.family_reports import Model, Told
 
 
