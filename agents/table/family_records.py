@@ -54,7 +54,8 @@ class Families(Owners[FamilyOwner]):
         def read(piece: str) -> Model | None:
             try:
                 return model_of(record) if (record := self.record(name, piece)) else None
-            except DamagedState:
+            except DamagedState as error:
+                self.note_damaged(name, piece, error)
                 return None  # the member's next report replaces them
 
         return read
