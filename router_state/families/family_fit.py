@@ -141,6 +141,7 @@ class Fit:
         """Move the scatter of all models together, and of each around that of all."""
         kin, guess, last = self.kin, self.kin.guess, self.kin.d - 1
         measured = kin.noise / guess.noise if guess.absolute else 1.0
+        freedom = {name: float(one[last]) + GUESSED for name, one in known.items()}
         moved: list[tuple[float, dict[str, float]]] = []
         for first, part, scale in (
             (guess.features * self.unit * measured, slice(0, last), self.unit),
@@ -160,7 +161,7 @@ class Fit:
             moved.append((common, by_model))
         (ridge, ridges), (bias, biases) = moved
         kin.common = Scatter(ridge, bias)
-        kin.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
+        kin.scatter |= {name: Scatter(ridges[name], biases[name], freedom[name]) for name in known}
 
     def _level(self, response: Vector, information: Vector, counts: Vector) -> None:
         """Move the levels of routers, and κ²."""
