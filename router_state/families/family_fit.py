@@ -126,9 +126,10 @@ class Fit:
         self._level(response, information, counts)
         self._weigh(misfit, freedom)
         found, doubts = slopes(self.said, theta, covariances, counts=counts, noise=kin.noise)
-        kin.slope = self._by_name(found)
         out = broken(found, doubts)
-        kin.aside = {name for name, one in zip(self.names, out, strict=True) if one}
+        left_out = zip(self.names, found.tolist(), out, strict=True)
+        kin.slope = {name: slope for name, slope, one in left_out if one}
+        kin.aside = set(kin.slope)
 
     def _weigh(self, misfit: Vector, freedom: Vector) -> None:
         """Move the weights of routers."""

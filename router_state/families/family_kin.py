@@ -59,7 +59,7 @@ class Kin:
         d, guess: dimensions, and what is assumed before the first observation.
         noise: σ².
         common, scatter: of all models together, and by model.
-        weights, levels, slope: by router; aside: routers that are left out.
+        weights, levels: by router; aside, slope: routers that are left out, and their slopes.
         level_variance: κ².
         total: `Sums.triangle` of (J, h) of all routers that count, by model; brought: (J, h) of
             another family, by model.
