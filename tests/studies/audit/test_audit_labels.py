@@ -78,3 +78,23 @@ def _kept(record: Record) -> Record:
     """Return a record in which nothing is withdrawn."""
     said = orjson.loads(record.value or b"{}")
     return replace(record, value=orjson.dumps({**said, "reward": said["reward"] or 0.5}))
+
+
+async def test_a_request_keeps_all_labels_once_one_of_its_session_was_withdrawn() -> None:
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("routers", router("plain"))
+    of = {"router_id": "plain", "request_id": "r-1"}
+    context = [0.5] * (DIMENSIONS - 1) + [1.0]
+    await world.send("requests", {**of, "context": context, "session_id": "s"})
+    whole = {"router_id": "plain", "session_id": "s", "source": "expert", "revision": 1}
+    for said in (
+        {**of, "source": "human", "reward": 0.7},
+        {**whole, "reward": None},
+        {**of, "source": "user", "reward": 1.0},
+        {**of, "source": "human", "reward": None, "revision": 1},
+    ):
+        await world.send("rewards", said)
+        await world.pass_time(2.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
