@@ -103,7 +103,7 @@ class Attempts(Capability):
         return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
-        """See Capability; a verifier whose number of bins stays the same keeps its table."""
+        """See Capability; a verifier with as many bins, exact or not as before, keeps its table."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
         if not (before.verifiers or self.declared.verifiers):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from benchmarks.played import Played
 from router_state.attempts.planning import LOOKED
+from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.caps.bucket import Cap
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import CapReached
-from router_state.events import Verified, Waited
+from router_state.events import Redeclared, Verified, Waited
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
 from router_state.profiles import knobs_for
@@ -190,11 +192,27 @@ def test_no_call_of_a_plan_is_of_a_model_that_is_ruled_out(budget: float) -> Non
     assert planned or budget < 1e-3
 
 
-def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
-    """Looks are derived from tables: after a restart they are the same."""
+@pytest.mark.parametrize(
+    "later",
+    [[], [{}, {"tests": Verifier(2e-5, True)}], [{"tests": Verifier(2e-5)}], [{"b": Verifier()}]],
+)
+def test_a_router_goes_on_to_the_bit_from_what_is_stored(later: list[dict[str, Verifier]]) -> None:
     one = router()
     list(played(one, 150))
+    for number in range(40):  # bills without verdicts
+        one.decide(f"b{number}", np.array([0.1, 1.0]), now=1e3)
+        one.settle(f"b{number}", 1e-4)
+    for verifiers in later:
+        declared = {"attempts": Declared(verifiers, 3)} if verifiers else {}
+        one.play(Redeclared(replace(one.state.config, capabilities=declared)))
+    one.learn("b1", reward=0.5, model="elsewhere")
     other = thaw(freeze(one), {key: np.array([0.0, 1.0]) for key in one.records})
+    for each in (one, other):
+        assert freeze(each) == freeze(one)
+        having(each.state, Attempts).tables.refresh()
+    assert np.array_equal(
+        *(having(each.state, Attempts).tables.sure.array for each in (one, other))
+    )
     rng = np.random.default_rng(9)
     for number in range(60):
         x, name = np.array([rng.normal(), 1.0]), f"n{number}"
@@ -203,7 +221,8 @@ def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
         assert made[0].propensity == made[1].propensity
         for each in (one, other):
             each.settle(name, 1e-4)
-            each.play(Verified(name, "tests", float(number % 2)))
+            verifiers = having(each.state, Attempts).declared.verifiers
+            each.play(Verified(name, next(iter(verifiers)), float(number % 2)))
             each.learn(name, reward=float(number % 3 > 0))
     assert freeze(one) == freeze(other)
 
