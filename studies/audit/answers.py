@@ -157,6 +157,8 @@ class AnswerCheck:
                     f"{route.request_id}: seq {before} and seq {route.seq}",
                 )
             self.answers.decided[ref] = route.seq
+            if route.applied is not None:
+                self.answers.billed_to[ref] = route.applied.costs
             self._answered[ref] += 1
             explain(route, where, self._findings)
         elif known is not None and known != (route.request_id, checksum):

@@ -177,8 +177,11 @@ class FeedbackCheck:
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
-                self._orphans.add(ref)
-                self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
+                decided_at = self._answers.billed_to.get(ref)
+                # One that came after the decision is of a forgotten request.
+                if decided_at is None or record.offset <= decided_at:
+                    self._orphans.add(ref)
+                    self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
         return None if record.offset in self._evidence.waiting[topic] else event
 

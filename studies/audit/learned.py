@@ -231,6 +231,8 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
         # A refused request may have found that no model answers; the history does not hold it.
         found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
     head = loads(state_pieces.pack_piece(state, HEAD) or b"")
+    # A refused request may have used up a cap; no decision depends on that mark.
+    head["caps"] = [numbers[:2] for numbers in head.get("caps", ())]
     return found | {f"{HEAD}:{part}": list(_flat(head.get(part))) for part in LEARNED_OF_HEAD}
 
 

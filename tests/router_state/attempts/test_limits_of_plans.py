@@ -16,13 +16,16 @@ from router_state.attempts.verifier import Declared, Verifier
 from router_state.caps.bucket import Cap
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import CapReached
-from router_state.events import Redeclared, Verified, Waited
+from router_state.events import Aged, Redeclared, Verified, Waited
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.state import invariants
+from studies.audit.findings import Findings
+from studies.audit.periods import check_periods
 from tests.router_state.core_reference import freeze, having, thaw
 
 PRICES = {"fast": Price(0.1, 0.4), "middle": Price(0.5, 2.0), "slow": Price(2.0, 8.0)}
@@ -281,3 +284,19 @@ def test_looks_that_only_teach_stay_within_their_share_of_the_budget() -> None:
     ]
     fees = sum(plan.steps[0].fee_usd for plan in plans if plan is not None)
     assert 0.5 * LOOKED < fees / 1000 / 1e-3 < 1.5 * LOOKED
+
+
+@pytest.mark.parametrize("billed", [False, True])
+def test_a_period_stays_charged_what_a_forgotten_plan_was(*, billed: bool) -> None:
+    one = router(2, spending=Spending((PeriodBudget(1.0, "day"),)))
+    list(played(one, 60))
+    for number in range(100, 160):
+        one.decide(f"r{number}", np.array([0.1, 1.0]), now=60.0)
+        one.play(Verified(f"r{number}", "tests", 0.0))
+        if billed:
+            one.settle(f"r{number}", 1e-4)
+    one.play(Aged(61.0))
+    assert not one.records
+    findings = Findings()
+    check_periods("home", one, findings)
+    assert not findings.violations
