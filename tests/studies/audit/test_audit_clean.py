@@ -47,17 +47,23 @@ async def test_what_a_period_was_charged_is_proved_when_its_requests_are_forgott
     assert findings.as_json()["unprovable"] == {}, findings.examples
 
 
-async def test_a_cap_that_a_refusal_found_used_up_is_clean() -> None:
+async def test_alerts_of_refused_requests_are_clean() -> None:
     world = World(SETTINGS)
     await world.start()
     caps = {"day": {"usd": 0.001, "mode": "hard"}}
-    await world.send("routers", router("home", caps=caps))
+    ending = {name: {**one, "retires_at": "2020-01-01"} for name, one in MODELS.items()}
+    await world.send("routers", router("home", caps=caps, models=ending))
     await _ask(world, "r-1")
     await world.send("costs", {"router_id": "home", "request_id": "r-1", "cost_usd": 0.01})
     await _ask(world, "r-2")
+    # The first request that is looked at for endings is refused.
+    await world.send(
+        "routers", router("home", caps=caps, models={**ending, "new": MODELS["llama"]})
+    )
+    await _ask(world, "r-3")
     await world.pass_time(1.0)
     findings = audit(world.topics(), SETTINGS)
-    assert findings.checked["requests_refused"] == 1
+    assert findings.checked["requests_refused"] == 2
     assert findings.as_json()["violations"] == {}, findings.examples
 
 
