@@ -56,10 +56,9 @@ async def test_alerts_of_refused_requests_are_clean() -> None:
     await _ask(world, "r-1")
     await world.send("costs", {"router_id": "home", "request_id": "r-1", "cost_usd": 0.01})
     await _ask(world, "r-2")
-    # The first request that is looked at for endings is refused.
-    await world.send(
-        "routers", router("home", caps=caps, models={**ending, "new": MODELS["llama"]})
-    )
+    # A refused request is the first to find that another model ends.
+    ending["new"] = ending["llama"]
+    await world.send("routers", router("home", caps=caps, models=ending))
     await _ask(world, "r-3")
     await world.pass_time(1.0)
     findings = audit(world.topics(), SETTINGS)
