@@ -187,8 +187,8 @@ class Attempts(Capability):
         return self.said
 
     def placed(self, slot: int, choice: Choice) -> None:
-        """See Capability."""
-        said = choice.request.said_of(self.name)
+        """See Capability; without verifiers nothing is planned, nor kept."""
+        said = choice.request.said_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:
