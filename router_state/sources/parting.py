@@ -19,6 +19,7 @@ from router_state.kernel import log_of
 from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 from router_state.sources.parting_evidence import Since, log_sum
+from router_state.sources.unchanged_judge import unchanged_since
 
 FALSE_A_YEAR = 0.01
 """Probability that a router raises a false alert within a year."""
@@ -104,11 +105,15 @@ class Cell(Struct, array_like=True, gc=False):
         if self.first <= block < self.first + len(self.blocks):
             _count(self.blocks[block - self.first], y, r, -1)
 
-    def last_means(self) -> tuple[int, float, float]:
+    def last_means(self) -> tuple[float, float, float]:
         """Return the number of pairs of the blocks that are kept, and the means of the judge's
-        label and of gold: a judge that has changed is off as it is now."""
-        n, d, _ = self._last(len(self.blocks))
-        y, scale = sum(block.y for block in self.blocks), float(max(n, 1) * PARTS)
+        label and of gold: a judge that has changed is off as it is now. A block counts as much as
+        it is likely that the judge has not changed since."""
+        weighed = list(zip(unchanged_since(self.blocks), self.blocks, strict=True))
+        n = sum(weight * block.n for weight, block in weighed)
+        y = sum(weight * block.y for weight, block in weighed)
+        d = sum(weight * block.d for weight, block in weighed)
+        scale = PARTS * n if n > 0.0 else 1.0
         return n, y / scale, (y - d) / scale
 
     def lately(self) -> Interval | None:
