@@ -129,15 +129,19 @@ class Cell(Struct, array_like=True, gc=False):
             alpha: probability of a false alert in a year.
         """
         told = self.told or Parted(0.0, 0.0, 0)
-        found = [
-            (log_of(share) + since.evidence(min(max(since.mean, told.low), told.high)), since)
-            for share, since in self._since(told.block)
-            if share > 0.0
-        ]
-        if not found or log_sum([evidence for evidence, _ in found]) < log_of(1.0 / alpha):
+
+        def unchanged(since: Since) -> float:
+            return min(max(since.mean, told.low), told.high)
+
+        begun = [(share, since) for share, since in self._since(told.block) if share > 0.0]
+        # Evidence is dear, and no evidence makes so small a change worth an alert.
+        if all(abs(since.mean - unchanged(since)) < LEAST_SIZE for _, since in begun):
+            return None
+        found = [(log_of(share) + one.evidence(unchanged(one)), one) for share, one in begun]
+        if log_sum([evidence for evidence, _ in found]) < log_of(1.0 / alpha):
             return None
         _, since = max(found)
-        if abs(since.mean - min(max(since.mean, told.low), told.high)) < LEAST_SIZE:
+        if abs(since.mean - unchanged(since)) < LEAST_SIZE:
             return None
         offset = since.offset(alpha)
         self.told = Parted(offset.low, offset.high, self.first + len(self.blocks))
@@ -150,16 +154,17 @@ class Cell(Struct, array_like=True, gc=False):
         Args:
             first: number of the first block that counts.
         """
+        rare = self.all.rarely_between
         every = self.all.n, self.all.y - self.all.r, self.all.yy - 2 * self.all.yr + self.all.rr
         if not first and every[0] >= LEAST_PAIRS:
-            yield FROM_THE_FIRST, _since_pairs(every, (0, 0, 0))
+            yield FROM_THE_FIRST, _since_pairs(every, (0, 0, 0), rare)
         n = d = dd = 0
         for number in reversed(range(max(self.first, first), self.first + len(self.blocks))):
             block = self.blocks[number - self.first]
             n, d, dd = n + block.n, d + block.d, dd + block.dd
             if n >= LEAST_PAIRS:
                 before = every[0] - n, every[1] - d, every[2] - dd
-                yield block.share, _since_pairs((n, d, dd), before)
+                yield block.share, _since_pairs((n, d, dd), before, rare)
 
     def _last(self, count: int) -> tuple[int, int, int]:
         last = self.blocks[-count:]
@@ -182,10 +187,10 @@ def _count(block: Block, y: int, r: int, times: int) -> None:
     block.dd += times * d * d
 
 
-def _since_pairs(pairs: tuple[int, int, int], before: tuple[int, int, int]) -> Since:
+def _since_pairs(pairs: tuple[int, int, int], before: tuple[int, int, int], rare: bool) -> Since:
     """Return the pairs since one of them, from numbers, Σ and Σ of squares of differences."""
     n, d, _ = pairs
-    return Since(n, d / n / PARTS, _around(*pairs), before[0], _around(*before))
+    return Since(n, d / n / PARTS, _around(*pairs), before[0], _around(*before), rare)
 
 
 def _around(n: int, d: int, dd: int) -> float:
