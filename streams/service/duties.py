@@ -16,7 +16,7 @@ SAME = 0.002
 
 @dataclass(slots=True)
 class Duty:
-    """What is done at each multiple of an interval; one that lasts longer skips some of them."""
+    """A duty that is due at each multiple of an interval; one that lasts longer skips some."""
 
     seconds: float
     do: Callable[[], Awaitable[None]]
