@@ -25,10 +25,12 @@ FULL: Final = 2 / 3
 LONGEST: Final = 0.003
 """Seconds of the longest tick: a request waits for about half of it, and a shorter tick costs more
 CPU (`benchmarks.stream`, its rows of ordinary traffic)."""
-TOGETHER: Final = 0.1
-"""Seconds from a fetch with feedback until feedback is fetched again. Each event that is fetched
-alone wakes the worker for a fetch, a group and a record batch of its own (`benchmarks.stream`, the
-row with 20 events a second)."""
+SOON: Final = 0.1
+"""Seconds from a fetch with feedback until one that leaves anyhow asks for feedback again. Each
+event that is fetched alone wakes the worker for a fetch, a group and a record batch of its own
+(`benchmarks.stream`, its rows of ordinary traffic)."""
+LATEST: Final = 0.2
+"""Seconds until feedback is fetched although no other event has come."""
 
 
 class UrgentPart:
@@ -53,7 +55,8 @@ class FetchPace:
     busy: the two settle where the tick is as short as the load allows.
 
     Args:
-        feedback: topics that are fetched `TOGETHER` after their last events; all others at once.
+        feedback: topics that are fetched `SOON` to `LATEST` after their last events; all others
+            at once.
         busy: that share.
         clock: monotonic seconds.
     """
@@ -67,7 +70,7 @@ class FetchPace:
         self._feedback = feedback
         self._busy = BusyShare() if busy is None else busy
         self._clock = clock
-        self._from = self._all_from = clock()
+        self._from = self._feedback_from = clock()
         self._part: UrgentPart | None = None
 
     def rest(self, fetched: Iterable[TopicPartition]) -> None:
@@ -78,7 +81,7 @@ class FetchPace:
         part = (self._busy() - CALM) / (FULL - CALM)
         self._from = now + LONGEST * min(max(part, 0.0), 1.0)
         if any(tp.topic in self._feedback for tp in fetched):
-            self._all_from = now + TOGETHER
+            self._feedback_from = now + SOON
 
     @property
     def left(self) -> float:
@@ -98,8 +101,9 @@ class FetchPace:
             if left := self.left:
                 # No fetches, no resets; look again then; no metadata, no resumed partitions.
                 return [], {}, left, False, []
-            if not (left := self._until(self._all_from, most=2 * TOGETHER)):
+            if not (left := self._until(self._feedback_from, most=2 * SOON)):
                 return actions(assignment)
+            left += LATEST - SOON
             if self._part is None or self._part.whole is not assignment:
                 self._part = UrgentPart(assignment, self._feedback)
             held = fetcher._fetch_max_wait_ms

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.topic_roles import SOURCES
-from streams.faust.fetch_pace import CALM, FULL, LONGEST, TOGETHER, FetchPace
+from streams.faust.fetch_pace import CALM, FULL, LATEST, LONGEST, SOON, FetchPace
 from streams.faust.fetching import FEEDBACK
 
 SHARES = st.floats(0, 1)
@@ -116,15 +116,15 @@ def test_feedback_that_came_is_followed_by_fetches_of_the_rest_until_it_is_due_a
     pace.rest(FED_BACK)
     _, _, look_again, _, _ = fetcher._get_actions_per_node(mine)
     assert asked_of(fetcher) == URGENT
-    assert fetcher.held == [round(1000 * TOGETHER)]  # the broker answers when feedback is due
-    assert look_again <= TOGETHER
+    assert fetcher.held == [round(1000 * LATEST)]  # the broker answers when feedback is due
+    assert look_again <= LATEST
     asked = fetcher.assignments[-1]
     assert {asked.state_value(tp) for tp in asked.tps} == {mine.state_value(tp) for tp in asked.tps}
-    clock.now += TOGETHER / 2
+    clock.now += SOON / 2
     pace.rest(ASKED)  # a request came
     fetcher._get_actions_per_node(mine)
     assert asked_of(fetcher) == URGENT
-    clock.now += TOGETHER / 2
+    clock.now += SOON / 2
     fetcher._get_actions_per_node(mine)
     assert asked_of(fetcher) == {*SOURCES, CHANGELOG}
     assert fetcher.held[-1] == fetcher._fetch_max_wait_ms == 200
@@ -155,7 +155,7 @@ def test_another_assignment_has_its_own_partitions() -> None:
     assert set(fetcher.assignments[-1].tps) == {TopicPartition("requests", 1)}
 
 
-@given(st.floats(-1e6, 1e6).filter(lambda jump: abs(jump) > 2 * TOGETHER))
+@given(st.floats(-1e6, 1e6).filter(lambda jump: abs(jump) > 2 * SOON))
 def test_a_clock_that_jumps_leaves_no_feedback_behind(jump: float) -> None:
     pace, fetcher, clock = paced(0.0)
     pace.rest(FED_BACK)
