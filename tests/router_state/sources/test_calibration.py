@@ -313,7 +313,7 @@ def test_calibration_is_recommended_from_the_start_unless_something_else_is_decl
         assert standing(one)[1].advice == "on"
         declare = "declare calibrate: {judge-v2: on} under sources"
         (line,) = (line for line in source_lines(standing(one)) if declare in line)
-        assert ("judge-v2 is off by +0.2" in line) == bool(labelled), line
+        assert ("judge-v2 is off by +0." in line) == bool(labelled), line
         one = engine()
     play(one, favours_large, requests=1, labelled=0)
     one.apply(Redeclared(config(4, calibrate="off")), 0.0)
