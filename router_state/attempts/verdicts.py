@@ -26,7 +26,7 @@ from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
-from router_state.record import RequestRecord, Weighed
+from router_state.record import RequestRecord
 
 
 class _Kept(Struct, array_like=True):
@@ -228,7 +228,7 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.bill(billing)
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
         """See Capability."""
         self.evidence.alert(record, now)
 
