@@ -172,9 +172,14 @@ def _give(state: RouterState, found: list[Capability]) -> None:
     state.arms.slotted = tuple(one for one in found if _overrides(one, "placed"))
     there = {one.name for one in found}
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)
-    _, *names = Hooks.__struct_fields__
-    called = [[getattr(one, name) for one in found if _overrides(one, name)] for name in names]
-    state.hooks = Hooks(complete, *map(tuple, called))
+    _, _, *names = Hooks.__struct_fields__
+    limits = _called(found, "rule_out") + _called(found, "afford")
+    state.hooks = Hooks(complete, limits, *(_called(found, name) for name in names))
+
+
+def _called(found: list[Capability], hook: str) -> tuple[Any, ...]:
+    """Return a hook of the capabilities that override it."""
+    return tuple(getattr(one, hook) for one in found if _overrides(one, hook))
 
 
 def _overrides(one: Capability, hook: str) -> bool:
