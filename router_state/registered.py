@@ -46,6 +46,8 @@ KINDS: tuple[type[Capability], ...] = (
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.
 """
+_UNDECLARED = frozenset(kind.name for kind in KINDS if kind.undeclared)
+"""Names of the capabilities that a router may need without declaring them."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
@@ -146,6 +148,11 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
         elif one is not None:
             one.dropped()
     _give(state, found)
+
+
+def is_undeclared(said: Mapping[str, Json]) -> bool:
+    """Tell whether a request says anything of a capability that needs no declaration."""
+    return not _UNDECLARED.isdisjoint(said)
 
 
 def begin(state: RouterState) -> None:
