@@ -71,17 +71,18 @@ class Tables:
         self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
-        """Keep one table for each of these verifiers; a table whose number of bins stays the same
-        is kept.
+        """Keep one table for each of these verifiers. A table is kept whose number of bins stays
+        the same, and whose verdicts are the truth as before, or as little.
         """
         before = self.tables
         self.tables = {
             name: before[name]
-            if name in before and one.bins == before[name].J
+            if name in before and (one.bins, one.exact) == (before[name].J, before[name].exact)
             else VerdictTable(one.bins, names, exact=one.exact)
             for name, one in verifiers.items()
         }
         self.verifiers = verifiers
+        self.comes = {name: share for name, share in self.comes.items() if name in verifiers}
         self.looks = [Look(name, e) for name, one in verifiers.items() for e in range(1, one.bins)]
         self.stops = [
             (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
@@ -127,10 +128,10 @@ class Tables:
     def labelled(self, model: str) -> bool:
         """Count a label of a model's answer; return whether that is still of consequence."""
         count = self.labels.get(model, 0)
-        if count >= ENOUGH_LABELS:
+        if count >= ENOUGH_LABELS or model not in self.names:
             return False
         self.labels[model] = count + 1
-        if count + 1 == ENOUGH_LABELS and model in self.names:
+        if count + 1 == ENOUGH_LABELS:
             self._know(self.names.index(model))
         return True
 

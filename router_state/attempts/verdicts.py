@@ -26,7 +26,7 @@ from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
-from router_state.record import RequestRecord, Weighed
+from router_state.record import RequestRecord
 
 
 class _Kept(Struct, array_like=True):
@@ -105,7 +105,7 @@ class Attempts(Capability):
         return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
-        """See Capability; a verifier whose number of bins stays the same keeps its table."""
+        """See Capability; a verifier with as many bins, exact or not as before, keeps its table."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
         if not (before.verifiers or self.declared.verifiers):
             return
@@ -188,10 +188,10 @@ class Attempts(Capability):
         return self.said
 
     def placed(self, slot: int, choice: Choice) -> None:
-        """See Capability."""
+        """See Capability; without verifiers nothing is planned, nor kept."""
         if choice.request.said is None and not self.said:
             return
-        said = choice.request.said_of(self.name)
+        said = choice.request.said_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:
@@ -233,7 +233,7 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.bill(billing)
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
         """See Capability."""
         self.evidence.alert(record, now)
 

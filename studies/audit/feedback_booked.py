@@ -15,6 +15,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.sessions.credit import WHOLE
 from router_state.sessions.ranks import BELOW_OWN
+from router_state.sources.measured_sources import MeasuredSources
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
@@ -107,6 +108,7 @@ class FeedbackCheck:
         self._rank_of = rank_of
         self._booked = Booked()
         self._orphans: set[Ref] = set()
+        self._ranked_otherwise: set[str] = set()
         self._unclear: dict[str, str] = dict.fromkeys(
             answers.asked_again,
             "a request that was forgotten was asked again: its bills and rewards can't be told "
@@ -177,8 +179,11 @@ class FeedbackCheck:
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
-                self._orphans.add(ref)
-                self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
+                decided_at = self._answers.billed_to.get(ref)
+                # One that came after the decision is of a forgotten request.
+                if decided_at is None or record.offset <= decided_at:
+                    self._orphans.add(ref)
+                    self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
         return None if record.offset in self._evidence.waiting[topic] else event
 
@@ -300,8 +305,11 @@ class FeedbackCheck:
             credited = label is None and learned in self._booked.sessions[router_id]
             if learned == label or credited or self._kept_by_session(router_id, record):
                 continue
-            # Labels that came before sources were declared ranked otherwise.
-            if sources.gold is not None and record.config_offset != engine.state.config.offset:
+            # Labels that came before sources were declared, or until then, ranked otherwise.
+            kept = record.call is not None and MeasuredSources.name in record.call.kept
+            by_sources = sources.gold is not None or kept
+            if by_sources and record.config_offset != engine.state.config.offset:
+                self._ranked_otherwise.add(router_id)
                 self._findings.unprovable(
                     "rewards", name_of(ref), "another declaration was in force at its decision"
                 )
@@ -411,6 +419,11 @@ class FeedbackCheck:
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
         labels = self._labels(router_id, engine, decided)
+        if router_id in self._ranked_otherwise and labels != state.rewards_applied:
+            self._findings.unprovable(
+                "rewards", where, "another declaration was in force when labels came"
+            )
+            labels = state.rewards_applied
         for name, found, expected in (
             ("settled", state.settled, len(usd)),
             ("rewards_applied", state.rewards_applied, labels),
