@@ -15,6 +15,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.sessions.credit import WHOLE
 from router_state.sessions.ranks import BELOW_OWN
+from router_state.sources.measured_sources import MeasuredSources
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
@@ -68,7 +69,8 @@ class Booked:
     """The bills and rewards that the state must hold, according to the topics.
 
     Attributes:
-        sessions: rewards of whole sessions, by router.
+        sessions: rewards of whole sessions, by router; withdrawn: sessions of which one was
+            withdrawn, as its requests keep all labels from then on.
         later: bills of further calls of a request, by the numbers of the calls.
         verdicts: verdicts on a request's calls.
         unmatched: Σ of orphaned bills, by router.
@@ -78,6 +80,7 @@ class Booked:
     later: dict[Ref, dict[int, BillInForce]] = field(default_factory=dict)
     verdicts: defaultdict[Ref, set[CallOf]] = field(default_factory=lambda: defaultdict(set))
     sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
+    withdrawn: set[tuple[str, str | None]] = field(default_factory=set)
     labels: dict[Ref, LabelsSaid] = field(default_factory=dict)
     unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
@@ -105,6 +108,7 @@ class FeedbackCheck:
         self._rank_of = rank_of
         self._booked = Booked()
         self._orphans: set[Ref] = set()
+        self._ranked_otherwise: set[str] = set()
         self._unclear: dict[str, str] = dict.fromkeys(
             answers.asked_again,
             "a request that was forgotten was asked again: its bills and rewards can't be told "
@@ -175,8 +179,11 @@ class FeedbackCheck:
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
-                self._orphans.add(ref)
-                self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
+                decided_at = self._answers.billed_to.get(ref)
+                # One that came after the decision is of a forgotten request.
+                if decided_at is None or record.offset <= decided_at:
+                    self._orphans.add(ref)
+                    self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
         return None if record.offset in self._evidence.waiting[topic] else event
 
@@ -206,7 +213,9 @@ class FeedbackCheck:
         assert event.source is not None  # as its schema says
         rank = self._rank_of(event.source)
         if event.request_id is None:
-            if event.reward is not None:
+            if event.reward is None:
+                self._booked.withdrawn.add((event.router_id, event.session_id))
+            else:
                 self._booked.sessions[event.router_id].add(
                     LabelInForce(
                         event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision
@@ -294,10 +303,13 @@ class FeedbackCheck:
             )
             # The recomputation determines the sessions of a request.
             credited = label is None and learned in self._booked.sessions[router_id]
-            if learned == label or credited:
+            if learned == label or credited or self._kept_by_session(router_id, record):
                 continue
-            # Labels that came before sources were declared ranked otherwise.
-            if sources.gold is not None and record.config_offset != engine.state.config.offset:
+            # Labels that came before sources were declared, or until then, ranked otherwise.
+            kept = record.call is not None and MeasuredSources.name in record.call.kept
+            by_sources = sources.gold is not None or kept
+            if by_sources and record.config_offset != engine.state.config.offset:
+                self._ranked_otherwise.add(router_id)
                 self._findings.unprovable(
                     "rewards", name_of(ref), "another declaration was in force at its decision"
                 )
@@ -305,6 +317,37 @@ class FeedbackCheck:
                 self._findings.violation(
                     Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
                 )
+
+    def _kept_by_session(self, router_id: str, record: RequestRecord | None) -> bool:
+        """Tell whether a reward of the request's session was withdrawn: when, before or after its
+        other labels, only the recomputation knows."""
+        call = None if record is None else record.call
+        return call is not None and (router_id, call.session_id) in self._booked.withdrawn
+
+    def _labels(self, router_id: str, engine: Engine, decided: Iterable[Ref]) -> int:
+        """Return how many requests have a reward."""
+        sources, told, records = sources_of(engine), self._booked.labels, engine.records
+        kept = {
+            request_id: record.label is not None
+            for request_id, record in records.items()
+            if self._kept_by_session(router_id, record)
+        }
+        by_topic = (
+            ref in told and told[ref].in_force(sources) is not None
+            for ref in decided
+            if ref[1] not in kept
+        )
+        labels = sum(by_topic) + sum(kept.values())
+        if self._booked.sessions[router_id]:
+            labels += sum(
+                record.label is not None and record.label.source.startswith(WHOLE)
+                for request_id, record in records.items()
+                if request_id not in kept
+            )
+            # A forgotten request may have had a session's reward.
+            if engine.state.forgotten.requests:
+                labels = max(engine.state.rewards_applied, labels)
+        return labels
 
     def _check_plan(self, ref: Ref, record: RequestRecord, plan: Plan, state: RouterState) -> None:
         bills = dict(self._booked.later.get(ref, {}))
@@ -375,16 +418,12 @@ class FeedbackCheck:
         awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
-        sources, told = sources_of(engine), self._booked.labels
-        labels = sum(ref in told and told[ref].in_force(sources) is not None for ref in decided)
-        if self._booked.sessions[router_id]:
-            labels += sum(
-                r.label is not None and r.label.source.startswith(WHOLE)
-                for r in engine.records.values()
+        labels = self._labels(router_id, engine, decided)
+        if router_id in self._ranked_otherwise and labels != state.rewards_applied:
+            self._findings.unprovable(
+                "rewards", where, "another declaration was in force when labels came"
             )
-            # A forgotten request may have had a session's reward.
-            if state.forgotten.requests:
-                labels = max(state.rewards_applied, labels)
+            labels = state.rewards_applied
         for name, found, expected in (
             ("settled", state.settled, len(usd)),
             ("rewards_applied", state.rewards_applied, labels),

@@ -12,7 +12,7 @@ from libc.math cimport sqrt
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
+from router_state.kernel.numbers.words cimport Floats, Index, Real, behind
 
 
 
@@ -47,36 +47,34 @@ cdef class Failures:
         return Failures(self.count + 1, self.sum + (sure(given) - r) / sqrt(r * (1.0 - r)))
 
 
-def expected_of(Candidates seen, Looks looks, list calls, Flag looks_last):
-    """Return a plan's expected reward and dollars, and of each call the probability that it is made
-    and the reward that its answer loses at ρ = 1 because none before it passed.
+def expected_of(Candidates seen, Looks looks, list calls, list fees):
+    """Return what is expected of a plan: its reward, its dollars, and of each call the probability
+    that it is made, the reward that its answer loses at ρ = 1 because none before it passed, and
+    the dollars of the call.
 
     Args:
-        calls: (arm, look) of each. looks_last: whether the verifier looks at the last answer, too,
-            which has no consequence.
+        calls: (arm, look) of each; fees: dollars of the verdict on each answer, 0: there is none.
     """
     total: Real = 0.0
     usd: Real = 0.0
     reached: Real = 1.0
+    # The product of ratios is what a plan's record computes, to the bit.
     chance: Real = 1.0
-    before: Real = 1.0
     alike: Real = 0.0
     failures: Failures = Failures()
     found = []
     last: Index = len(calls) - 1
-    for number, (arm, look) in enumerate(calls):
+    number: Index = 0
+    for arm, look in calls:
         if not 0 <= look < looks.L:
             raise IndexError(f"there is no look {look} at {arm}")
         row: Floats = behind(seen._values, seen.row(arm))
         gap: Real = failures.gap(row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
-        found.append((reached, gap))
-        # As `Plan.awaited_usd`, to the last digit.
-        chance *= reached / before if before > 0.0 else 0.0
+        found.append((reached, gap, row[COST]))
+        fee: Real = fees[number]
         usd += chance * row[COST]
-        if number < last or looks_last:
-            usd += chance * looks.fee(look)
-        before = reached
+        usd += chance * fee
         if number == last:
             total += reached * mean
             break
@@ -84,9 +82,11 @@ def expected_of(Candidates seen, Looks looks, list calls, Flag looks_last):
         t: Real = looks.passes(look, arm)
         fails: Real = 1.0 - t * r - looks.slips(look, arm) * (1.0 - r)
         total += reached * (mean - (1.0 - t) * r)
+        chance *= reached * fails / reached if reached > 0.0 else 0.0
         reached *= fails
         failures = failures.and_one(row[MEAN], given_failed(r, t, fails))
         alike = looks.alike(look)
+        number += 1
     return total, usd, found
 
 

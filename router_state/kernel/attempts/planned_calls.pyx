@@ -9,13 +9,14 @@ from exploration.
 
 from libc.math cimport sqrt
 
-from router_state.kernel.attempts.plans cimport Looks, NEVER, bounded
+from router_state.kernel.attempts.plans cimport Looks, bounded
 from router_state.kernel.choosing.candidates cimport (
     COST, Candidates, MEAN, PENALTY, ROW, SPREAD,
 )
 from router_state.kernel.choosing.propensity cimport nearly_below
 from router_state.kernel.choosing.propensity import LEAST_PROPENSITY as _LEAST_PROPENSITY
 from router_state.kernel.costs.cost_model cimport CostModel
+from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, behind, of_block, scratch,
 )
@@ -107,10 +108,11 @@ cdef class Planning:
         spread: Real = sqrt(own[DEVIATION] * own[DEVIATION] + top[DEVIATION] * top[DEVIATION])
         return own[WORTH] + HARDLY * spread >= top[WORTH]
 
-    def choose(self, Index b, Real tried, chance):
+    def choose(self, Index b, Real tried, Chance chance):
         """Choose among a call of the b-th arm alone, whose draw is best, and its plans: return the
-        arm that is called first, a look and the second arm (−1: none), whether a look is worth its
-        dollars, the propensity, and that of the first call.
+        arm that is called first, a look, the second arm (−1: none), whether a look is worth its
+        dollars, the propensity, and that of the first call. Without a plan the look is the first
+        one that the request can have.
 
         Args:
             tried: probability with which a plan is tried that is better only at best; and with
@@ -125,8 +127,8 @@ cdef class Planning:
             how, found = trial, self.best(b, True)
             if found is None:
                 # Once in a while all the same: a verifier may have become better.
-                how, looks = alone, chance.random() < tried
-            elif not chance.random() < tried:
+                how, looks = alone, chance.next() < tried
+            elif not chance.next() < tried:
                 how = alone
         k: Index = b if how == alone else found[0]
         each = self._chances(b, k, tried, PLAN_CELLS)
@@ -135,12 +137,19 @@ cdef class Planning:
         first: Real = max(self._first(k, tried), chosen) if looks or how != alone else chosen
         return (
             k,
-            -1 if found is None else found[1],
+            self._first_look() if found is None else found[1],
             -1 if how == alone else found[2],
             looks,
             chosen,
             first,
         )
+
+    cdef Index _first_look(self):
+        """Return the first look that the request can have; 0 if it can have none."""
+        for look in range(self.sure.L):
+            if self.allows(look):
+                return look
+        return 0
 
     cpdef best(self, Index b, Flag hopeful=False):
         """Return the plan that is better than a call of the b-th arm alone by the most, as that was
@@ -171,7 +180,7 @@ cdef class Planning:
         return other
 
     cdef Floats _lines(self, Index b, Flag hopeful) except NULL:
-        """Return α and β of every first arm and look; of those that can't be, α is `NEVER`."""
+        """Return α and β of every first arm and look; of those that can't be, α is `LOWEST`."""
         looks: Looks = self.hopeful if hopeful else self.sure
         K, L = self.seen.K, looks.L
         if not 0 <= b < K:
@@ -193,7 +202,7 @@ cdef class Planning:
             following: Real = then[WORTH]
             for look in range(L):
                 line: Floats = behind(lines, 2 * (k * L + look))
-                line[0], line[1] = NEVER, 1.0
+                line[0], line[1] = LOWEST, 1.0
                 fee: Real = looks.fee(look)
                 if not possible or not self.allows(look) or not self._pays(k, fee, second):
                     continue
@@ -352,7 +361,7 @@ cdef Real crossing(Floats lines, Index n) noexcept:
     """Return the score from which no line is above 0."""
     found: Real = -INFINITE
     for i in range(n):
-        if lines[2 * i] > 0.5 * NEVER and lines[2 * i + 1] > 0.0:
+        if lines[2 * i] > LOWEST and lines[2 * i + 1] > 0.0:
             found = max(found, lines[2 * i] / lines[2 * i + 1])
     return found
 
@@ -361,14 +370,14 @@ cdef (Real, Real) interval(Floats lines, Index n, Index i) noexcept:
     """Return between which scores a line is the highest, and above 0."""
     a: Real = lines[2 * i]
     b: Real = lines[2 * i + 1]
-    if a <= 0.5 * NEVER or b <= 0.0:
+    if a <= LOWEST or b <= 0.0:
         return 0.0, 0.0
     low: Real = -INFINITE
     high: Real = a / b
     for j in range(n):
         more: Real = a - lines[2 * j]
         steeper: Real = b - lines[2 * j + 1]
-        if j == i or lines[2 * j] <= 0.5 * NEVER:
+        if j == i or lines[2 * j] <= LOWEST:
             continue
         if steeper > 0.0:
             high = min(high, more / steeper)

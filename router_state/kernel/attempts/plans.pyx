@@ -30,7 +30,7 @@ cdef Real LEAST_RIGHT = 0.02
 0 and 1, too."""
 cdef Real OPEN = -0.5 * CLOSED
 """Score below which an arm is closed."""
-cdef Real NEVER = -1e9
+cdef Real NEVER = -float("inf")
 """Reward of a look that can't be taken."""
 cdef Real FAR = _FAR
 cdef enum:
