@@ -16,8 +16,8 @@ from schemas.quick import Request
 
 
 async def route_waiting(router_ids: Collection[str], partition: Partition) -> None:
-    """Answer the requests that waited for routers which are declared now, and the requests that
-    came behind them meanwhile: a router's requests are decided in the order of their topic. Raises
+    """Answer the requests that waited for routers which are declared now, and the requests of these
+    routers that came meanwhile: a router's requests are decided in the order of their topic. Raises
     Gone.
     """
     async with partition.encoding_waiting:

@@ -190,8 +190,8 @@ class Parking:
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Store an answered event until its answer is delivered: only after a crash it is answered
-        again.
+        """Take an answered event out of the index. It stays in the table until its answer is
+        delivered, so that the next owner answers it after a crash.
         """
         # The event stays in the table until the answer is delivered, and leaves the index at once:
         # a second look in between would answer it twice.

@@ -60,7 +60,9 @@ class Pools(Owners[Pool]):
         self.unsent.pop(name, None)
 
     def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> Reported | None:
-        """Put a pool's declaration in force; return its last report to a parent that it leaves."""
+        """Put a pool's declaration in force; return the pool's last report to a parent that it
+        leaves.
+        """
         pool = self.get(pool_id)
         if pool is None:
             if config is None:
@@ -73,7 +75,7 @@ class Pools(Owners[Pool]):
         return None if report is None or report.pool_id == after else left_of(report)
 
     def take_report(self, report: Reported, *, now: float) -> None:
-        """Apply a report to its pool; one for an unknown pool is ignored."""
+        """Apply a report to its pool; a report to an unknown pool is ignored."""
         pool = self.get(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self.dirty.add(report.pool_id)
@@ -92,7 +94,8 @@ class Pools(Owners[Pool]):
     def grant(
         self, pool_id: str, *, now: float, limit: int
     ) -> tuple[list[tuple[str, Granted]], int]:
-        """Set a pool's grants again if anything has changed or they are due; write some of them.
+        """Set a pool's grants again if anything has changed or the grants are due; write some of
+        them.
 
         Args:
             limit: bytes of pieces after which further grants are left in `unsent`, for another
@@ -174,5 +177,5 @@ class Pools(Owners[Pool]):
 
 
 def left_of(report: Reported) -> Reported:
-    """Return a report as the last one of its membership."""
+    """Return a report that says that its member leaves the pool."""
     return structs.replace(report, left=True)

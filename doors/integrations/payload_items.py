@@ -100,7 +100,7 @@ class Defaults:
 
 @contextmanager
 def of_score(name: str | None) -> Iterator[None]:
-    """Say of what cannot be read inside of which score it is."""
+    """Name, in the error, the score inside of which something cannot be read."""
     try:
         yield
     except Unconvertible as error:
@@ -183,7 +183,7 @@ def object_of(value: Json) -> Document:
 
 
 def person_of(said: Json) -> str | None:
-    """Return who annotated, as a source names people; None: it is not said.
+    """Return the annotator, as a source names people; None: no annotator is named.
 
     Args:
         said: an id, a name, or a user with an e-mail address.

@@ -161,8 +161,8 @@ class Tables:
         self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
-        """Return the numbers of the looks that are closed to a request with these verifiers only;
-        None: it has all verifiers.
+        """Return the numbers of the looks that a request can't have, as it has only these
+        verifiers; None: it has all verifiers.
         """
         if verifiers is None:
             return frozenset()

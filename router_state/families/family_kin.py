@@ -121,8 +121,9 @@ class Kin:
     # What is told.
 
     def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
-        """Return what a router says of models, at the present scales: nothing while it is left
-        out."""
+        """Return the sums that a router contributes for its models, at the present scales; nothing
+        while the router is left out.
+        """
         if not own or member in self.aside:
             return {}
         R = self.weights.get(member, 1.0) * self._scatters(own)
@@ -131,7 +132,7 @@ class Kin:
         return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
-        """Replace what a router said by what it says now, at the present scales."""
+        """Replace a router's earlier sums by its new ones, at the present scales."""
         for model, said in self.says(member, before).items():
             if model in self.total:
                 self.total[model] = self.total[model].less(said)
@@ -142,7 +143,7 @@ class Kin:
     def told(
         self, member: str, own: Mapping[str, Sums], names: Iterable[str] | None = None
     ) -> dict[str, Sums]:
-        """Return what the others say of each model to a router, whose own sums were counted.
+        """Return what a router is told of each model: the sums of all members without its own.
 
         Args:
             names: models of the router; None: all.
@@ -201,7 +202,9 @@ class Kin:
     # What is estimated.
 
     def estimate(self, members: Members, *, noise: float, rounds: int = ROUNDS) -> None:
-        """Move all estimates by some rounds of the fixed point, given what members say of σ²."""
+        """Move all estimates by some rounds of the fixed point, from the members' estimates of
+        σ².
+        """
         names = sorted(members)
         if not names:
             self.total = {}
@@ -307,7 +310,7 @@ class Kin:
         covariances: Mapping[str, Matrix],
     ) -> tuple[Vector, Vector]:
         """Return the slope of each router's coefficients on those of the others, and its deviation;
-        1 and infinity where nothing tells.
+        1 and infinity for a router without evidence.
 
         Args:
             theta, covariances: of θ_a, the latter ÷ σ², by model.

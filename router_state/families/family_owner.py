@@ -1,4 +1,5 @@
-"""A family as its owner knows it: what its members said, what follows, and what each is told.
+"""A family as its owner knows it: the reports of its members, the estimates from them, and the
+priors for each member.
 
 A member's own evidence is left out of what it is told. Estimates take longer than an event may:
 `estimating` hands out a copy that another thread moves, and `take` puts that back.
@@ -313,7 +314,7 @@ class FamilyOwner:
                 self.waiting[name] = None
 
     def recount(self) -> None:
-        """Compute the sums anew of all that was said."""
+        """Compute the sums anew from all reports."""
         for kin, heard in zip(self.sides, self._heard(), strict=True):
             kin.total = {}
             for member, of in heard.items():
@@ -329,7 +330,7 @@ class FamilyOwner:
         return found
 
     def each(self) -> Iterator[tuple[str, str, Model]]:
-        """Yield what each member said of each model."""
+        """Yield each member's report of each model."""
         for member, seen in self.members.items():
             for name in seen.models:
                 if (model := self._sums(member + BETWEEN + name)) is not None:

@@ -24,7 +24,7 @@ class Model(Struct, frozen=True, array_like=True):
 
 
 class Report(Struct, frozen=True):
-    """A member's report: what it says of some of its models.
+    """A member's report: its sums of some of its models.
 
     Attributes:
         family, member: whom it is for, and whose it is.

@@ -78,7 +78,7 @@ class SessionEvidence:
             self.known.use(session, after)
 
     def interval(self, total: float, labels: int) -> tuple[float, float] | None:
-        """Return the interval of the difference per request; None: it is too early.
+        """Return the interval of the difference per request; None: there are too few sessions yet.
 
         Args:
             total: Σ of all terms; labels: how many there are.

@@ -92,8 +92,8 @@ class MemberGrant(Struct, array_like=True):
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
 
     def come_back(self, now: float) -> None:
-        """Stop counting dollars that were given back, once the grant has ended by the pool's
-        clock, too.
+        """Stop counting dollars that were given back, once the grant has ended by the pool's clock
+        as well.
         """
         if now >= self.back_until:
             self.back_usd = 0.0

@@ -162,8 +162,8 @@ class Metrics(ConditionMetrics):
             self.finished(batch.name, batch.messages, now=now)
 
     def finished(self, topic: str, messages: Sequence[Record], *, now: float) -> None:
-        """Count events of a topic that are finished; the trace of the one that took longest is the
-        exemplar of its bucket.
+        """Count events of a topic that are finished; the trace of the slowest event is the exemplar
+        of its bucket.
         """
         waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
         count, observe = self._finished(topic)

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class PluginReports:
-    """Bills and verdicts of a plugin that are on their way; its length is how many.
+    """Bills and verdicts of a plugin that are being delivered; `len` is their number.
 
     Args:
         router: connects to the service. name_of: returns the portfolio's name of a model.

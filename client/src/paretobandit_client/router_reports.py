@@ -74,8 +74,9 @@ class RouterReports:
         attempt: int | None = None,
         revision: int = 0,
     ) -> None:
-        """Report what a verifier says of the answer of one call, True, False or a number in [0, 1],
-        from any process; see `Attempt.verdict`. It is no reward."""
+        """Report a verifier's verdict on the answer of one call, True, False or a number in [0, 1],
+        from any process; see `Attempt.verdict`. A verdict is no reward.
+        """
         await self._send(
             Verdict(
                 router_id=self.router_id,
