@@ -38,8 +38,8 @@ class Owners(ABC, Generic[O]):
 
     Attributes:
         kind: kind of their keys.
-        dirty: those that the present group has changed.
-        unreadable: those of which a record can't be read, and the reason.
+        dirty: pools or families that the present group has changed.
+        unreadable: pools or families with a record that can't be read, and the reason.
     """
 
     kind: ClassVar[bytes]

@@ -30,8 +30,8 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         topic: full name of the source topic; `partition` and `offset` give the event's place there.
-        value: the event's value; None if it has none. A request's value is also None while it was
-            not read again after a crash, or if it is gone from its topic.
+        value: the event's value; None if it has none. A request's value is also None until it is
+            read again after a crash, or if it is gone from its topic.
         request_id: the request that the event waits for; None for a request that waits for its
             router.
         due: time, seconds since the epoch, at which the event is refused with `reason`.

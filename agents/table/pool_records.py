@@ -25,14 +25,16 @@ class Pools(Owners[Pool]):
         unsent: by pool, members whose grants were set and are neither durable nor sent yet.
         members: the pool of each router that has one.
         reports: the last reports of routers and pools.
-        granted_at: by pool, the time at which it last set its grants, and its counter of changes
-            then.
+        granted_at: by pool, the time at which its grants were last set, and the pool's counter of
+            changes then.
     """
 
     kind = keys.POOL
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Take the pools and their members from the table, whose keys were found by their kinds."""
+        """Index the pools, and the routers that are members, by the keys of the table, `found` by
+        kind.
+        """
         super().index(found)
         self.members = dict(keys.split(raw)[1:] for raw in found.get(keys.MEMBER, ()))
         self.unsent: dict[str, dict[str, None]] = {}

@@ -20,7 +20,7 @@ class PoolLine:
     Attributes:
         usd: dollars as declared; None if the declaration has no such budget.
         routers: the grant that each router reports.
-        unasked: routers of them that have decided nothing yet.
+        unasked: routers among these that have decided nothing yet.
     """
 
     name: str

@@ -36,11 +36,12 @@ class Chain(Struct, frozen=True, omit_defaults=True):
     """A request's place in its chain, as its record keeps it.
 
     Attributes:
-        follows: the request before it; number: its own number, from 1.
-        known: whether the router remembers the request before it; otherwise a chain begins here.
-        tried: models that have answered in the chain before it.
-        count, sum: the failures before it, see `kernel.Failures`.
-        by: what told of the last failure: a verifier, or a signal.
+        follows: the request before this one; number: number of this request, from 1.
+        known: whether the router remembers the request before this one; otherwise a chain begins
+            here.
+        tried: models that have answered earlier in the chain.
+        count, sum: the failures earlier in the chain, see `kernel.Failures`.
+        by: the verifier, or the signal, that showed the last failure.
     """
 
     follows: str

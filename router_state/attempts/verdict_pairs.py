@@ -73,10 +73,10 @@ class Pairs(Struct, array_like=True, gc=False):
         verdicts: their number; fees_usd: their dollars.
         further_usd: dollars of the calls that followed as a verdict did not pass.
         passed, stopped: labels above expectation, of answers that passed and of those that did not.
-        older: what the pairs before the blocks said; blocks: what the last ones said; first: number
-            of the first block, from 1. A pair says its label above expectation, with the other sign
-            where the answer did not pass.
-        told: whether the verifier was told to be worthless.
+        older: sums of the pairs before the blocks; blocks: sums of the last blocks of pairs; first:
+            number of the first block, from 1. A pair counts with its label above expectation, with
+            the other sign where the answer did not pass.
+        told: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
     """
 

@@ -34,8 +34,8 @@ class Share:
     Attributes:
         data: the sums, see `bytes_of`, or as 64-bit floats where they were not rounded.
         count: observations.
-        forgotten, moved: of the regression at that time: what it forgets and by how much it is
-            shifted, it forgets and shifts of these as well.
+        forgotten, moved: those of the regression when it got the share. What the regression forgets
+            and shifts later, it forgets and shifts of these sums as well.
     """
 
     data: bytes

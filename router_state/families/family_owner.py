@@ -84,7 +84,7 @@ class Estimating:
     """A copy of a family's estimates, to be moved by another thread.
 
     Attributes:
-        sides: of rewards and of bills; heard: what was said by then; noise: σ² of both.
+        sides: estimates of rewards and of bills; heard: the reports by then; noise: σ² of both.
         reports: number of reports that had been heard.
     """
 
@@ -115,7 +115,7 @@ class FamilyOwner:
         sides: the regressions of rewards and of bills.
         changed: pieces to be written; fresh: sums that are not written yet.
         waiting: members to be told, in order.
-        counted: whether the sums of `sides` hold what was said so far.
+        counted: whether the sums of `sides` include all reports.
         due_at: observations at which the next estimate is due; reports: number heard.
     """
 

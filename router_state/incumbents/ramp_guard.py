@@ -32,7 +32,7 @@ class Guard(Struct, array_like=True):
         step: number of the share that is in force; −1: nothing is routed any more.
         incumbent, router: labels of either side; incumbent_sum, router_sum: their rewards.
         total, squares: Σ of the terms, and of their squares.
-        bills, spend_usd: of what was routed.
+        bills, spend_usd: number and sum of the bills of requests that the router answered.
     """
 
     step: int = 0

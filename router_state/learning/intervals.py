@@ -45,7 +45,7 @@ def half_width(n: int, alpha: float, *, known: float = 0.0) -> float:
     observation; infinity for too few.
 
     Args:
-        known: observations of the deviation beside those of the mean.
+        known: observations that inform the deviation but are none of the n.
     """
     if n < 2:
         return math.inf
@@ -60,7 +60,7 @@ def of_mean(n: int, mean: float, squares: float, *, alpha: float = SHOWN) -> Int
 
     Args:
         squares: Σ of squares around the mean.
-        alpha: probability that it is ever wrong.
+        alpha: probability that the interval is ever wrong.
     """
     if n < 1:
         return Interval(0.0, -1.0, 1.0)

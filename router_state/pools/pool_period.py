@@ -1,6 +1,6 @@
 """One period of one budget of a pool: its grants to members.
 
-The invariant: the charges that all grants ever made allow together never exceed the budget. A
+The invariant: the sum of all charges that the grants so far allow never exceeds the budget. A
 member counts with the dollars that it reports to hold, and with every grant that it has not
 confirmed yet.
 """

@@ -87,7 +87,7 @@ class Calibration:
         """Count a label that the model has learned; −1 times: no more.
 
         Args:
-            weight: what it weighed when it was learned.
+            weight: the label's weight when it was learned.
         """
         now = arms[of[1]].rewards.forgotten
         left = times * exp_of(label.forgotten - now)

@@ -35,7 +35,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
             weight 1, which no verdict went with, the lower triangle of Σ w·xxᵀ, row by row, and
             Σ w·y·x (d).
         forgotten: the regression's `forgotten` at which the sums are right.
-        offset: what is taken off each label.
+        offset: what is subtracted from each label.
         aside: whether the labels of weight 1 are out of the regression.
     """
 

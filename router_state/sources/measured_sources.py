@@ -65,9 +65,9 @@ class MeasuredSources(Capability):
     come back.
 
     Attributes:
-        declared: what the router says of them.
+        declared: the router's declaration of its sources.
         cells: pairs by source and model, see `label_pairs.ITSELF`.
-        calibration: what models have learned of the judges' labels.
+        calibration: the judges' labels as models have learned them.
     """
 
     __slots__ = ("calibration", "cells", "declared")

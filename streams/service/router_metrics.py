@@ -113,7 +113,8 @@ class Router:
     """The last published state of one router, and counts of its decisions on this worker.
 
     Attributes:
-        budgeted: decisions whose session has a budget; limited: those that what is left made.
+        budgeted: decisions whose session has a budget; limited: those for which the rest of that
+            budget left out models.
         planned, further, gain, saved_usd: of plans, see `TOLD` and `PLANNED`.
         parted: alerts that a judge has parted, by source.
     """

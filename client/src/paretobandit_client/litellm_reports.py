@@ -46,7 +46,8 @@ class PluginReports:
         """Send the bill of all tries of a call so far.
 
         Args:
-            called: the model that was called. attempt: tells a try from the others of its call.
+            called: the model that was called. attempt: a text that differs between the tries of one
+                call.
         """
         request_id, number = signal["request_id"], signal.get("attempt", 0)
         # Each bill is of all tries of an attempt so far; the service learns what is new in it.

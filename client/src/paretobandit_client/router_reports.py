@@ -41,8 +41,9 @@ class RouterReports:
         attempt: int | None = None,
         answered_by: str | None = None,
     ) -> None:
-        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
-        was called; to be named where it is not the decided one. `attempt`: which call of its plan.
+        """Report what a request cost, from any process; see `Decision.cost`. `model`: the called
+        model, to be named if it is not the decided one. `attempt`: number of the call in its
+        request's plan.
         """
         if status in UNANSWERED and cost_usd is None and None in (input_tokens, output_tokens):
             cost_usd = 0.0
