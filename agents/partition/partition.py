@@ -145,7 +145,7 @@ class Partition(Recovered):
                 value = values.get(parked.offset)
                 self.parking.add(structs.replace(parked, value=value, refused=refused))
 
-    async def give_up(
+    async def refuse_failed(
         self, parked: Parked, error: InternalError, batches: Sequence[Batch] = ()
     ) -> None:
         """Refuse an event on which this worker fails; its offset is contained from then on."""

@@ -182,4 +182,4 @@ async def _refuse(
     """Refuse a message on which this worker fails."""
     private = message.topic == partition.ports.outbox.topic["requests"]
     parked = Parked.of(message, error, router_id=router_of(message), private=private)
-    await partition.give_up(parked, error, batches)
+    await partition.refuse_failed(parked, error, batches)

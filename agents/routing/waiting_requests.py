@@ -26,7 +26,7 @@ async def route_waiting(router_ids: Collection[str], partition: Partition) -> No
             last = max(parked.offset for parked in waiting)
             most = partition.ports.limits.batch_size
             for portion in chunks(waiting, lambda _: 1, limit=most):
-                await try_alone(portion, partial(_answer, partition), partition.give_up)
+                await try_alone(portion, partial(_answer, partition), partition.refuse_failed)
 
 
 def _waiting(router_ids: list[str], partition: Partition, *, after: int) -> list[Parked]:

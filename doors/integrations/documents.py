@@ -85,7 +85,7 @@ def _refuse(error: Exception) -> NoReturn:
 
 
 def line_of(value: Json) -> bytes:
-    """Write JSON in one line, half emojis and infinities as they came; bytes are a line already."""
+    """Write JSON as one line, half emojis and infinities included; bytes are returned unchanged."""
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 

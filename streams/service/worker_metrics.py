@@ -134,7 +134,7 @@ class Metrics(ConditionMetrics):
         self.prompts = Counter("pb_encoded_prompts_total", "Prompts encoded", registry=registry)
         self.commits = Histogram(
             "pb_commit_seconds",
-            "Time until a batch's changes were durable",
+            "Time until a group's changes were durable",
             buckets=SECONDS,
             registry=registry,
         )

@@ -211,8 +211,8 @@ class OffPolicy:
         return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
     def estimates(self) -> dict[str, Estimate]:
-        """Return the estimates by name: none of what happened, and the weighted ones only where
-        history supports them.
+        """Return the estimates by name. History itself has none, and the weighted estimates are
+        left out where history does not support them.
         """
         if self.happened:
             return {}

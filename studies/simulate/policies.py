@@ -66,7 +66,7 @@ class Decider(Protocol):
 
 
 class Finished(Remembered):
-    """Requests of a simulation, bounded by forgetting the oldest."""
+    """The records of the latest requests of a simulation; older ones are forgotten."""
 
     def trim(self, engine: Engine) -> None:
         """Forget the oldest requests that have bill and reward; a request that waits forever is

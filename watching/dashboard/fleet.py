@@ -75,8 +75,8 @@ class Fleet:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
 
     Attributes:
-        version, inbox_version: numbers that grow with each event, and with each that changes which
-            requests people are asked to label.
+        version, inbox_version: numbers that grow with each event, and with each change of the
+            requests that people are asked to label.
     """
 
     def __init__(self, rank: Callable[[str], int]) -> None:

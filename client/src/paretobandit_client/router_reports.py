@@ -116,7 +116,7 @@ class RouterReports:
             revision: a higher one of the same source replaces the reward.
             observed_at: when it was judged, with a time zone.
             attempt: which call of its plan gave the answer; None: the last one.
-            cant_tell: whether who was asked has seen the answer and can't tell; `value` is None.
+            cant_tell: whether the source has seen the answer and can't tell; `value` is None.
 
         Raises:
             ValueError: out of range, or neither a request nor a session.
