@@ -243,8 +243,12 @@ class Capability:
     def shifted(self, model: str, offset: float) -> None:
         """Note that all that a model has learned of rewards counts as this much higher."""
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
-        """Note a reward that says anything new; `record.label` is the one in force."""
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+        """Note a reward that says anything new; `record.label` is the one in force.
+
+        Args:
+            said: what `weighed` keeps of it (`Weighed.kept`), if a capability has weighed it.
+        """
 
     def moved(self, record: RequestRecord, usd: float) -> None:
         """Note that the charge of a request has changed by `usd` dollars without a bill."""
@@ -338,7 +342,7 @@ class Hooks(Struct, frozen=True, gc=False):
     worth: tuple[Callable[[RequestRecord, Label, bool], float | None], ...] = ()
     learned: tuple[Callable[[RequestRecord, Vector, Label | None], None], ...] = ()
     shifted: tuple[Callable[[str, float], None], ...] = ()
-    taken: tuple[Callable[[RequestRecord, Judged, Weighed, float], None], ...] = ()
+    taken: tuple[Callable[[RequestRecord, Judged, object, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[
         Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...

@@ -141,13 +141,11 @@ class Journal:
         refusal: RouterStateError | None = None,
     ) -> Changes:
         """Return the changes of an event, with what was noted since the one before."""
-        alerts = self.take_alerts() if self.alerts else []
-        pieces: set[str] = set()
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
-        if self.pieces or records:
-            # A copy: owners hold on to the journal's set.
-            pieces = {HEAD, *self.pieces}
-            self.pieces.clear()
+        alerts, noted = self.take_alerts() if self.alerts else [], self.pieces
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it. A
+        # copy, as owners hold on to the journal's set.
+        pieces = {HEAD, *noted} if noted or records else set()
+        noted.clear()
         return Changes(outcome, decision, records or {}, refusal, alerts, pieces)
 
 

@@ -52,7 +52,6 @@ def decide(
     prices.weigh(pacer, arms, choice)
     for weigh in hooks.weigh:
         weigh(choice)
-    relaxed = policy.admit(state, choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
     # 4. What is written down. A pull or a probe explains the choice better than a cap or a
@@ -60,7 +59,7 @@ def decide(
     if choice.why == "ucb":
         for follow in hooks.follow:
             follow(choice, state.chance, pacer.budget_usd)
-        choice.why = choice.reason or relaxed or "ucb"
+        choice.why = choice.reason or "ucb"
     own = choice.k
     for instead in hooks.instead:
         instead(choice, partial(policy.chance_of, state, choice))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from router_state import feedback, planned, registered
-from router_state.changes import APPLIED, DUPLICATE, HEAD, Changed, Changes, Outcome
+from router_state.changes import APPLIED, DUPLICATE, HEAD, Changes, Outcome
 from router_state.config import RouterConfig
 from router_state.deciding import decide
 from router_state.errors import RouterStateError
@@ -25,15 +25,11 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records, RequestRecord, remembered
+from router_state.record import Records, remembered
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
 from router_state.totals import checked_cost
-
-Applied = tuple[Outcome, RequestRecord | None, Changed | None]
-"""Outcome, decision and changed records of an event, see `Changes`."""
-UNCHANGED: Applied = DUPLICATE, None, None
 
 
 class Engine:
@@ -79,26 +75,24 @@ class Engine:
         A refusal is part of the changes, with its reason (`errors`). A refused event may have
         changed something: the state notes that a cap was reached. Any exception is a defect.
         """
-        refusal = None
         try:
-            outcome, decision, records = _APPLY.get(type(event), _of_capability)(self, event, now)
+            return _APPLY.get(type(event), _of_capability)(self, event, now)
         # A refusal is data like a decision: its changes, such as a cap that was noted, are written
         # with it.
         except RouterStateError as error:
-            outcome, decision, records, refusal = Outcome.REFUSED, None, None, error
-        return self.state.journal.collect(outcome, decision, records, refusal)
+            return self.state.journal.collect(Outcome.REFUSED, refusal=error)
 
     def started(self) -> Changes:
         """Return everything there is to write of a router that was just started."""
         return self.state.journal.collect()
 
 
-def _asked(engine: Engine, event: Asked, now: float) -> Applied:
-    request_id, records = event.request_id, engine.records
+def _asked(engine: Engine, event: Asked, now: float) -> Changes:
+    request_id, records, state = event.request_id, engine.records, engine.state
     record = records.get(request_id)
     if record is not None:
-        return DUPLICATE, record, None
-    state, follows = engine.state, event.follows
+        return state.journal.collect(DUPLICATE, record)
+    follows = event.follows
     # A request may be the first to concern a capability that needs no declaration.
     if not state.hooks.complete and (
         event.session_id is not None or event.said is not None or follows is not None
@@ -108,73 +102,77 @@ def _asked(engine: Engine, event: Asked, now: float) -> Applied:
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
-    return APPLIED, record, {request_id: record}
+    return state.journal.collect(APPLIED, record, {request_id: record})
 
 
-def _charged(engine: Engine, event: Charged, now: float) -> Applied:
-    record = remembered(engine.records, event.request_id)
+def _charged(engine: Engine, event: Charged, now: float) -> Changes:
+    state, request_id = engine.state, event.request_id
+    record = remembered(engine.records, request_id)
     single = event.attempt == 0 and (record.call is None or record.call.plan is None)
-    outcome = (feedback if single else planned).settle(engine.state, record, event)
+    outcome = (feedback if single else planned).settle(state, record, event)
     if outcome is DUPLICATE:
-        return UNCHANGED
-    engine.state.since.billed(event.offset, waited=event.waited)
-    engine.records[event.request_id] = record
-    return outcome, None, {event.request_id: record}
+        return state.journal.collect(DUPLICATE)
+    state.since.billed(event.offset, waited=event.waited)
+    engine.records[request_id] = record
+    return state.journal.collect(outcome, None, {request_id: record})
 
 
-def _judged(engine: Engine, event: Judged, now: float) -> Applied:
-    outcome, changed = feedback.judge(engine.state, engine.records, event)
+def _judged(engine: Engine, event: Judged, now: float) -> Changes:
+    state = engine.state
+    outcome, changed = feedback.judge(state, engine.records, event)
     if outcome is DUPLICATE:
-        return UNCHANGED
-    engine.state.since.rewarded(event.offset, waited=event.waited)
-    return outcome, None, changed
+        return state.journal.collect(DUPLICATE)
+    state.since.rewarded(event.offset, waited=event.waited)
+    return state.journal.collect(outcome, None, changed)
 
 
-def _verified(engine: Engine, event: Verified, now: float) -> Applied:
-    record = remembered(engine.records, event.request_id)
-    outcome = planned.verify(engine.state, record, event)
+def _verified(engine: Engine, event: Verified, now: float) -> Changes:
+    state, request_id = engine.state, event.request_id
+    record = remembered(engine.records, request_id)
+    outcome = planned.verify(state, record, event)
     if outcome is DUPLICATE:
-        return UNCHANGED
-    engine.state.since.rewarded(event.offset, waited=event.waited)
-    engine.records[event.request_id] = record
-    return outcome, None, {event.request_id: record}
+        return state.journal.collect(DUPLICATE)
+    state.since.rewarded(event.offset, waited=event.waited)
+    engine.records[request_id] = record
+    return state.journal.collect(outcome, None, {request_id: record})
 
 
-def _orphaned(engine: Engine, event: Orphaned, now: float) -> Applied:
-    engine.state.unmatched_cost_usd += checked_cost(event.cost_usd)
-    engine.state.journal.pieces.add(HEAD)
-    return APPLIED, None, None
+def _orphaned(engine: Engine, event: Orphaned, now: float) -> Changes:
+    state = engine.state
+    state.unmatched_cost_usd += checked_cost(event.cost_usd)
+    state.journal.pieces.add(HEAD)
+    return state.journal.collect()
 
 
-def _redeclared(engine: Engine, event: Redeclared, now: float) -> Applied:
+def _redeclared(engine: Engine, event: Redeclared, now: float) -> Changes:
     redeclaring.declare(engine.state, event.config, now=now)
     engine.state.since.declared(event.config.offset, now=now)
-    return APPLIED, None, None
+    return engine.state.journal.collect()
 
 
-def _of_capability(engine: Engine, event: OfCapability, now: float) -> Applied:
+def _of_capability(engine: Engine, event: OfCapability, now: float) -> Changes:
     since = engine.state.since
     new = any(one.applied(event, since, now=now) for one in engine.state.capabilities)
-    return (APPLIED, None, None) if new else UNCHANGED
+    return engine.state.journal.collect(APPLIED if new else DUPLICATE)
 
 
-def _waited(engine: Engine, event: Waited, now: float) -> Applied:
+def _waited(engine: Engine, event: Waited, now: float) -> Changes:
     expired = sweeping.expire(engine.state, engine.records, now=now, limit=event.limit)
-    return APPLIED, None, {**expired}
+    return engine.state.journal.collect(records={**expired})
 
 
-def _aged(engine: Engine, event: Aged, now: float) -> Applied:
+def _aged(engine: Engine, event: Aged, now: float) -> Changes:
     gone = sweeping.forget(engine.state, engine.records, before=event.before, limit=event.limit)
     redeclaring.drop_retired(engine.state, before=event.before)
-    return APPLIED, None, dict.fromkeys(gone)
+    return engine.state.journal.collect(records=dict.fromkeys(gone))
 
 
-def _crowded(engine: Engine, event: Crowded, now: float) -> Applied:
+def _crowded(engine: Engine, event: Crowded, now: float) -> Changes:
     gone = sweeping.forget_early(engine.state, engine.records, keep=event.keep, limit=event.limit)
-    return APPLIED, None, dict.fromkeys(gone)
+    return engine.state.journal.collect(records=dict.fromkeys(gone))
 
 
-_APPLY: dict[type, Callable[[Engine, Any, float], Applied]] = {
+_APPLY: dict[type, Callable[[Engine, Any, float], Changes]] = {
     Asked: _asked,
     Charged: _charged,
     Judged: _judged,

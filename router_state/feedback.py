@@ -22,7 +22,6 @@ from router_state.record import (
     Records,
     RequestRecord,
     Settlement,
-    Weighed,
     remembered,
 )
 from router_state.router import RouterState
@@ -38,11 +37,12 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     """
     before, said, call = record.bill, event.cost_usd, record.call
     cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
-    if before is not None and event.revision <= before.revision:
-        return DUPLICATE
-    first, unanswered = before is None, event.status in UNANSWERED
-    answered = not first and record.is_answered
-    charged_usd = record.expected_cost_usd if before is None else before.cost_usd
+    first, charged_usd, answered = before is None, record.expected_cost_usd, False
+    if before is not None:
+        if event.revision <= before.revision:
+            return DUPLICATE
+        charged_usd, answered = before.cost_usd, record.is_answered
+    unanswered = event.status is not None and event.status in UNANSWERED
     billing = Billing(
         event,
         record,
@@ -59,8 +59,9 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if call is None or not call.unpaced:
         state.pacer.settle(cost_usd, charged_usd, first)
     state.bill(event.request_id, record, cost_usd)
-    named = event.answered_by is not None
-    if not state.hooks.complete and (unanswered or named or call is not None):
+    if not state.hooks.complete and (
+        unanswered or call is not None or event.answered_by is not None
+    ):
         registered.begin(state)
     for billed in state.hooks.billed:
         billed(billing)
@@ -94,9 +95,9 @@ def context_of(state: RouterState, given: Vector | None) -> Vector | None:
 
 def _learn_bill(state: RouterState, billing: Billing) -> None:
     """Let the billed model learn the bill, and store the model and its price in the record."""
-    record, called, price = billing.record, billing.called, billing.record.price
-    other = None if called == record.model else called
-    if record.label is None and record.answered_by != other:
+    record, called = billing.record, billing.called
+    price, other = record.price, None if called == record.model else called
+    if record.answered_by != other and record.label is None:
         record.answered_by = other
     if other is not None:
         used = price_of(state, record, called)
@@ -108,10 +109,11 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
 
 def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
     """Let the billed model learn the bill of an answer at the given price."""
-    arm, tokens, known = state.arms.find(billing.called), state.arms.tokens, 0.0
+    arms, cost_usd, call, known = state.arms, billing.cost_usd, billing.record.call, 0.0
+    arm, tokens = arms.find(billing.called), arms.tokens
     if arm is None:
         return
-    costs, cost_usd, call = arm.costs, billing.cost_usd, billing.record.call
+    costs = arm.costs
     list_price = costs.list_price
     if arm.price is not price:
         # Between free and priced the ratio has another meaning.
@@ -204,15 +206,17 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     attempt = 0 if call is None and event.attempt is None else _attempt(record, event)
     if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
-    hooks = state.hooks
-    weighed = None
+    hooks, weighed = state.hooks, None
     for hook in hooks.weighed:
         weighed = weighed or hook(record, event)
     if weighed is None:
-        weighed = _weighed(before, event)
-    if not weighed.news:
+        label, said = _outranking(before, event), None
+        news = label is not None
+    else:
+        label, said, news = weighed.label, weighed.kept, weighed.news
+    if not news:
         return DUPLICATE
-    outcome, label = REVISED, weighed.label
+    outcome = REVISED
     if label != before:
         x = context_of(state, event.x) if record.x is None else record.x
         if x is None:
@@ -229,20 +233,19 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         for learned in hooks.learned:
             learned(record, x, before)
     for taken in hooks.taken:
-        taken(record, event, weighed, state.latest)
+        taken(record, event, said, state.latest)
     return outcome
 
 
-def _weighed(before: Label | None, event: Judged) -> Weighed:
-    """Return what follows from a reward by its rank."""
+def _outranking(before: Label | None, event: Judged) -> Label | None:
+    """Return the label of a reward that replaces the one in force by its rank, or by a later
+    revision from the same source; None: it says nothing new.
+    """
     reward, source, rank, revision = event.reward, event.source, event.rank, event.revision
-    # Only rewards of higher rank, and later revisions from the same source, change anything.
     is_known = before is not None and (
         rank <= before.rank and (source != before.source or revision <= before.revision)
     )
-    if is_known or reward is None:
-        return Weighed(before, news=False)
-    return Weighed(Label(reward, source, rank, revision))
+    return None if is_known or reward is None else Label(reward, source, rank, revision)
 
 
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:

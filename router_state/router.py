@@ -42,15 +42,10 @@ class Policy(Protocol):
         """Prepare a decision; return whether the arms' predictions changed."""
         ...
 
-    def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """Rule out arms that the budget can't pay for; return the decision's reason if no arm
-        would be left, else None.
-        """
-        ...
-
     def choose(self, state: RouterState, choice: Choice) -> None:
-        """Complete the scores of all arms and choose an arm that is not excluded: set `choice.k`,
-        `choice.why` and `choice.propensity`.
+        """Rule out the arms that the budget can't pay for, complete the scores of all arms, and
+        choose an arm that is not excluded: set `choice.k`, `choice.why` and `choice.propensity`.
+        `choice.reason` says where no arm would have been left.
         """
         ...
 

@@ -107,7 +107,8 @@ class Totals:
     def commit(self, request_id: str, record: RequestRecord, ticks: int) -> None:
         """Number a decision, add its expected cost, and move the clocks."""
         self.seq, self.t, at = record.seq, self.t + ticks, record.decided_at
-        self.latest = max(self.latest, at)
+        latest = self.latest
+        self.latest = latest if latest > at else at
         self.open_commitments[request_id] = at
         self.committed.add(record.expected_cost_usd)
 
@@ -165,8 +166,9 @@ class Totals:
         """Subtract a commitment from the sum, if the sum still contains it."""
         opened = self.open_commitments
         if opened.pop(request_id, None) is not None:
-            self.committed.add(-awaited_usd)
             # The sum is reset to 0 when nothing is awaited, as the stored rounding errors are
             # rounded, too.
-            if not opened:
+            if opened:
+                self.committed.add(-awaited_usd)
+            else:
                 self.committed = Total()

@@ -19,7 +19,7 @@ from router_state.choice import Choice
 from router_state.errors import DamagedState
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, RequestRecord, Weighed
+from router_state.record import PLAIN, RequestRecord
 from router_state.wanted import NAME, Wanted, wanted_of
 
 PIECE = "\x1flabels"
@@ -217,7 +217,7 @@ class Asking(Capability):
 
     # A label.
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
         """See Capability: count the first label of a person, by whether it was asked for."""
         wanted, state = wanted_of(record), self.state
         if wanted is None or state is None or wanted.answered or event.reward is None:

@@ -68,7 +68,6 @@ class Tables:
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
-        self._stale: dict[str, set[int]] = {}
         self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
@@ -97,9 +96,9 @@ class Tables:
         for table in (*self.tables.values(), *self.signals.values()):
             if table.names != self.names:
                 table.keep(self.names)
+            table.renew()
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
-        self._stale = {name: set(range(len(names))) for name in self.tables}
         self.labels = {name: count for name, count in self.labels.items() if name in self.names}
         for k in range(len(names)):
             self._know(k)
@@ -119,17 +118,12 @@ class Tables:
             self.signals[name] = VerdictTable(SIGNAL_BINS, self.names)
         return self.signals[name]
 
-    def changed(self, verifier: str, k: int | None = None) -> None:
-        """Note that a table has changed: the row of the k-th model, or all."""
-        rows = self._stale.setdefault(verifier, set())
-        rows.update(range(self.tables[verifier].K) if k is None else (k,))
-
     def coming(self, verifier: str, share: float) -> None:
         """Note which share of the verdicts that plans wait for come."""
         share = round(share * COMES_STEPS) / COMES_STEPS
         if verifier in self.tables and share != self.comes.get(verifier, 1.0):
             self.comes[verifier] = share
-            self.changed(verifier)
+            self.tables[verifier].renew()
 
     def labelled(self, model: str) -> bool:
         """Count a label of a model's answer; return whether that is still of consequence."""
@@ -150,15 +144,16 @@ class Tables:
 
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
-        if not self._stale:
-            return
-        for verifier, rows in self._stale.items():
-            table, usd = self.tables[verifier], self.verifiers[verifier].usd
-            each = self.sure, self.likely, self.hopeful
+        for name, table in self.tables.items():
             table.show(
-                rows, self.firsts[verifier], usd, *each, DEVIATIONS, self.comes.get(verifier, 1.0)
+                self.firsts[name],
+                self.verifiers[name].usd,
+                self.sure,
+                self.likely,
+                self.hopeful,
+                DEVIATIONS,
+                self.comes.get(name, 1.0),
             )
-        self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
         """Return the numbers of the looks that a request can't have, as it has only these

@@ -26,7 +26,7 @@ from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
-from router_state.record import RequestRecord, Weighed
+from router_state.record import RequestRecord
 
 
 class _Kept(Struct, array_like=True):
@@ -145,17 +145,15 @@ class Attempts(Capability):
 
     def rule_out(self, choice: Choice) -> None:
         """See Capability: the models that were tried are ruled out, while there are others."""
-        chain = self._chain(choice.kept)
-        if chain is not None:
+        kept = None if choice.kept is None else choice.kept.get(self.name)
+        if kept is not None:
+            chain = converted(kept, Chain, "chain of a request")
             following.rule_out(choice, chain, self.arms)
-
-    def _chain(self, kept: Mapping[str, Json] | None) -> Chain | None:
-        found = None if kept is None else kept.get(self.name)
-        return None if found is None else converted(found, Chain, "chain of a request")
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
-        if following.count_signals(choice, self.tables, self.arms):
+        follows = choice.request.follows
+        if follows is not None and following.count_signals(choice, self.tables, self.arms):
             self.journal.pieces.add(PIECE)
 
     @classmethod
@@ -206,7 +204,9 @@ class Attempts(Capability):
         """See Capability."""
         if not self.declared.verifiers:
             return
-        self._fit(self.arms.names)
+        assert isinstance(chance, Chance)  # as the only profile with verifiers made it
+        if self.tables.names is not self.arms.names:
+            self._fit(self.arms.names)
         self.tables.refresh()
         planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
 
@@ -228,7 +228,7 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.bill(billing)
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
         """See Capability."""
         self.evidence.alert(record, now)
 

@@ -43,7 +43,7 @@ from router_state.kernel.learning.estimating import conclude_shifted, conclude_w
 from router_state.kernel.learning.evidence import Evidence
 from router_state.kernel.learning.gaussian import TAILS, WIDE
 from router_state.kernel.learning.regression import MAX_DECAY_STEPS, RIDGE_FLOOR, Regression
-from router_state.kernel.learning.reward_learning import learn_reward
+from router_state.kernel.learning.reward_learning import learn_alone, learn_reward
 from router_state.kernel.learning.shared_prior import GROWTH, SharedPrior
 from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
 from router_state.kernel.numbers.linear import EPSILON
@@ -129,6 +129,7 @@ __all__ = [
     "exp_of",
     "expected_of",
     "further",
+    "learn_alone",
     "learn_bill",
     "learn_reward",
     "list_price_of",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from router_state.change import bill_change, reward_change
 from router_state.config import Vector
-from router_state.kernel import Arm, CostModel, learn_bill
+from router_state.kernel import Arm, CostModel, learn_alone, learn_bill
 from router_state.record import NOT_LEARNED, RequestRecord
 from router_state.router import RouterState
 
@@ -15,10 +15,8 @@ def learn_apart(
     state: RouterState, arm: Arm, record: RequestRecord, x: Vector, reward: float
 ) -> float:
     """See `Policy.learn`; each model learns alone, and forgetting restores the ridge."""
-    one, knobs = arm.rewards, state.config.knobs
-    one.forget(state.t, knobs.gamma, knobs.ridge)
-    one.observe(x, reward)
-    return one.forgotten
+    knobs = state.config.knobs
+    return learn_alone(arm.rewards, x, reward, state.t, knobs.gamma, knobs.ridge)
 
 
 def learn_together(

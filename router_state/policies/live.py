@@ -116,32 +116,26 @@ class Live:
         state.journal.jumped = True
         return True
 
-    def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy: in nine of ten cases a call costs at most `MOST_RISKED` budgets, and calls
-        in flight exceed their expected costs by at most as much.
-        """
-        budget, seen = state.pacer.budget_usd, choice.seen
-        if budget is None:
-            seen.excluded = choice.excluded
-        else:
-            choice.most_usd = most = MOST_RISKED * budget
-            each = TOLERATED * budget
-            seen.excluded = within_risk(state.arms.costs, choice.excluded, seen, most, each)
-        return None
-
     def choose(self, state: RouterState, choice: Choice) -> None:
         """See Policy.
 
-        The score is θᵀx + the posterior sample's deviation − λ_t·ê/B.
+        In nine of ten cases a call costs at most `MOST_RISKED` budgets, and calls in flight exceed
+        their expected costs by at most as much. The score is θᵀx + the posterior sample's
+        deviation − λ_t·ê/B.
         """
-        arms, seen, chance, beside = state.arms, choice.seen, state.chance, choice.beside
+        arms, pacer, seen, chance = state.arms, state.pacer, choice.seen, state.chance
         assert isinstance(chance, Chance)  # as this policy made it
+        excluded, beside, budget = choice.excluded, choice.beside, pacer.budget_usd
+        if budget is not None:
+            choice.most_usd = most = MOST_RISKED * budget
+            excluded = within_risk(arms.costs, excluded, seen, most, TOLERATED * budget)
+        seen.excluded = excluded
         arms.draw(seen, choice.price, chance)
         if beside is not None:
             both = zip(seen.penalty, beside, strict=True)
             seen.penalty = [dollars + besides for dollars, besides in both]
         # No price of a dollar meets the budget, so that only the cheapest model matters.
-        short = state.pacer.lambda_t >= UNREACHABLE
+        short = pacer.lambda_t >= UNREACHABLE
         if not (short or arms.unproven or state.config.knobs.epsilon):
             k, propensity = seen.choose()
             if k >= 0:

@@ -59,24 +59,22 @@ class Paper:
         """See Policy."""
         return False
 
-    def admit(self, state: RouterState, choice: Choice) -> str | None:
-        """See Policy; while λ_t > 0 there is a hard ceiling on list prices."""
-        relaxed, lambda_t = None, state.pacer.lambda_t
-        choice.seen.excluded = choice.excluded
-        if lambda_t > 0.0:
-            choice.seen.excluded, relaxed = eligibility.under_ceiling(
-                state.arms, choice.excluded, lambda_t=lambda_t
-            )
-        return relaxed
-
     def choose(self, state: RouterState, choice: Choice) -> None:
         """See Policy.
 
         The score is θᵀx + α·√(v ÷ max(γ^dt, 1/V_max)) − weight·c̃: idle arms become uncertain again
         (ParetoBandit Eq. 2 and 9). dt counts from the arm's last reward or last choice: an arm
-        that awaits rewards is not stale. Ties are broken at random.
+        that awaits rewards is not stale. While λ_t > 0 there is a hard ceiling on list prices. Ties
+        are broken at random.
         """
         arms, knobs, seen = state.arms, state.config.knobs, choice.seen
+        lambda_t = state.pacer.lambda_t
+        seen.excluded = choice.excluded
+        if lambda_t > 0.0:
+            seen.excluded, relaxed = eligibility.under_ceiling(
+                arms, choice.excluded, lambda_t=lambda_t
+            )
+            choice.reason = choice.reason or relaxed
         arms.hope(seen, choice.price, state.t, knobs.alpha, knobs.gamma, 1.0 / knobs.v_max)
         if not arms.onboarding and knobs.epsilon <= 0.0:
             choice.k, choice.propensity = seen.leader(), 1.0

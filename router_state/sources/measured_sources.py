@@ -151,11 +151,11 @@ class MeasuredSources(Capability):
         attempt = 0 if record.plan is None else max(record.plan.labelled, 0)
         return {label.source: KeptLabel(label.reward, rank, label.revision, attempt=attempt)}
 
-    def taken(self, record: RequestRecord, event: Judged, weighed: Weighed, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
         """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
-        if not isinstance(weighed.kept, dict):
+        if not isinstance(said, dict):
             return
-        labels: Labels = weighed.kept
+        labels: Labels = said
         judges = self.declared.judges
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
@@ -170,7 +170,7 @@ class MeasuredSources(Capability):
         kept = self._kept(record)
         before = kept.pairs
         pairs = self._counted(before, wanted, now)
-        self._keep(record, structs.replace(kept, labels=weighed.kept, pairs=pairs))
+        self._keep(record, structs.replace(kept, labels=said, pairs=pairs))
         for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
             if judge in judges:
                 self.calibration.follow(judge, self.arms)

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from agents.group import Group
 from agents.interfaces import Encode, Prompt
 from agents.refusal_kinds import EncoderUnavailable
+from agents.table.keys import OF
 from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
 from router_state.config import Vector
@@ -34,7 +35,8 @@ OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
     *("reward_withdrawn", "parked", "expired", "forgotten", "forgotten_early"),
-    *("declaration_repeated", "internal_error", "router_unreadable", "set_aside"),
+    *("declaration_repeated", "internal_error", "set_aside"),
+    *(f"{what}_unreadable" for what in OF.values()),
 )
 """Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born
 is blind."""

@@ -1,4 +1,4 @@
-"""Learn one reward of a model whose siblings share a prior."""
+"""Learn one reward of a model, alone or with siblings that share a prior."""
 
 from libc.math cimport isfinite, sqrt
 
@@ -8,6 +8,23 @@ from router_state.kernel.learning.detector import Shift
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.words cimport Floats, Index, Real, of_block, scratch
+
+cpdef Real learn_alone(Regression one, x, Real reward, Index t, Real gamma, Real ridge):
+    """Let a regression without siblings forget until clock t, its ridge restored, and learn a
+    reward; return its `forgotten`.
+
+    Raises:
+        NonFiniteInput: a number is not finite; nothing was learned.
+    """
+    one.forget(t, gamma, ridge)
+    if not isfinite(reward):
+        raise NonFiniteInput("what was observed is not finite")
+    held = scratch(one.d)
+    u: Floats = of_block(held)
+    mean, spread = one.see(x, u)
+    one.learn(u, reward - mean, spread)
+    return one.forgotten
+
 
 cpdef learn_reward(
     Regression one,

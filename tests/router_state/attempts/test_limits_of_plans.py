@@ -224,8 +224,8 @@ def test_a_router_goes_on_to_the_bit_from_what_is_stored(later: list[dict[str, V
         assert made[0].propensity == made[1].propensity
         for each in (one, other):
             each.settle(name, 1e-4)
-            verifiers = having(each.state, Attempts).declared.verifiers
-            each.play(Verified(name, next(iter(verifiers)), float(number % 2)))
+            verifier = next(iter(having(each.state, Attempts).declared.verifiers))
+            each.play(Verified(name, verifier, float(number % 2)))
             each.learn(name, reward=float(number % 3 > 0))
     assert freeze(one) == freeze(other)
 
