@@ -159,8 +159,8 @@ def _since_epoch(value: Json) -> datetime:
 
 
 def other_model(called: Json, answered: Json, *, provider: Json, host: Json) -> str | None:
-    """Return the model that answered where it is not the called one, as far as the provider's
-    answers name it.
+    """Return the model that answered if another one was called, as far as the provider's answers
+    name models.
 
     Args:
         host: where the provider was called; None: not known.

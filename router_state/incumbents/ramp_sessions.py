@@ -50,7 +50,8 @@ class SessionEvidence:
     """The sessions of a step, and sums over them.
 
     Attributes:
-        known: sessions whose further labels belong to them.
+        known: remembered sessions of the step, by their ids; further labels are added to their
+            sums.
         sums: over all sessions of the step.
     """
 
