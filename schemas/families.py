@@ -22,8 +22,8 @@ MAX_MODELS: Final = 1000
 """Most models of one record."""
 
 Packed = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=8_000_000)]
-"""Sums as base64: the diagonal of A and b as 32-bit floats, then the correlations of A beside the
-diagonal, row by row, as 16-bit integers of 1/32,767; little-endian.
+"""Sums of one model as base64: the bytes that `pbstream families export` writes, and that
+`pbstream families import` reads.
 """
 Number = Annotated[int, Field(ge=-1, le=LARGEST_INT)]
 
@@ -93,6 +93,9 @@ class SideListed(Content):
         NonNegative,
         Field(description="Deviation between members: of rewards, or of the logarithm of bills"),
     ]
+    apart_interval: tuple[NonNegative, NonNegative] | None = optional(
+        "Between which `apart` lies, 95 %; absent: no member has told of the model"
+    )
     requests: Annotated[NonNegative, Field(description="Requests that a newcomer's prior is of")]
     expected: Annotated[
         float | None,
@@ -142,6 +145,7 @@ class FamilyEstimated(Value):
                         "rewards": {
                             "members": 11,
                             "apart": 0.04,
+                            "apart_interval": [0.028, 0.069],
                             "requests": 61.5,
                             "expected": 0.78,
                             "knows": "",

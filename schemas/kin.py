@@ -51,6 +51,7 @@ class KinNoted(Event):
                 "born": 3,
                 "n": 8,
                 "models": {"small": {"rewards": "", "bills": ""}},
+                "noise": [0.08, 0.3],
                 "members": 11,
                 "observed_at": "2026-11-21T09:31:01Z",
             },

@@ -65,7 +65,7 @@ class Families(Owners[FamilyOwner]):
         written = [self._owners[name] for name in self.dirty]
         super().write()
         for owner in filter(None, written):
-            owner.fresh.clear()
+            owner.fresh, owner.changed = {}, set(owner.changed)
 
     def changed(self, router_id: str, engine: Engine) -> None:
         """Note that a router has changed."""

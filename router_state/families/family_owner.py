@@ -218,13 +218,15 @@ class FamilyOwner(Register):
         others = sum(1 for name, one in self.members.items() if one.models and name != member)
         aside = any(member in kin.aside for kin in self.sides)
         slope = float(min(kin.slope.get(member, 1.0) for kin in self.sides))
+        noise = self.sides[0].known_noise, self.sides[1].known_noise
         names, found = list(models), []
         size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
         for at in range(0, len(names) or 1, size):
             seen.n += 1
             part = {name: models[name] for name in names[at : at + size]}
             more = at + size < len(names)
-            found.append(Told(self.name, seen.born, seen.n, part, more, others, aside, slope))
+            one = Told(self.name, seen.born, seen.n, part, more, others, aside, slope)
+            found.append(structs.replace(one, noise=noise))
         return found
 
     def _told(self, member: str, seen: MemberSeen) -> dict[str, Model]:

@@ -63,6 +63,7 @@ class Told(OfCapability, frozen=True):
         members: number of members that have reported, without this one.
         aside: whether the family leaves this member out; slope: of its coefficients on the others'.
         refused: why the family does not take the member; "": it does.
+        noise: σ² of rewards and of logarithms of bills; 0: the family knows nothing of it.
         offset: of the prior on its topic.
     """
 
@@ -75,4 +76,5 @@ class Told(OfCapability, frozen=True):
     aside: bool = False
     slope: float = 1.0
     refused: str = ""
+    noise: tuple[float, float] = (0.0, 0.0)
     offset: int = -1

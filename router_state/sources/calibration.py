@@ -20,7 +20,7 @@ from router_state.record import Label
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
-from router_state.sources.pair_sums import LEAST_SPREAD, Within
+from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
 from router_state.sources.saying import says_nothing
 
@@ -127,12 +127,14 @@ class Calibration:
         if not self.declared.calibrates(judge):
             return {}
         pairs: dict[str, ModelPairs] = {}
+        every = Moments()
         for model in arms.names:
             cell, one = self.cells.get((judge, model)), self.labels.get((judge, model))
             if cell is not None:
+                every = every.plus(cell.all)
                 learned, mean = (0.0, 0.0) if one is None else one.mean()
                 pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        common, own = offsets(pairs, within)
+        common, own = offsets(pairs, within, Within.of([every]))
         return {model: own.get(model, common) for model in arms.names}
 
     def _take_off(self, judge: str, arms: Arms, wanted: dict[str, float]) -> None:
