@@ -90,7 +90,7 @@ def published(record: RequestRecord) -> dict[str, object]:
 
 
 def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
-    """Return the fields of a decision's candidates that capabilities have for it, each by arm."""
+    """Return the fields that capabilities add to a decision's candidates, by arm."""
     found: dict[str, Sequence[object]] = {}
     if record.noted is not None:
         for kind in KINDS:

@@ -44,8 +44,10 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """Keep of a request its labels by source, and its pairs as they were counted. `born` is that
-    of the sum of learned labels that the one in force is counted in; None: it is in none."""
+    """What a record keeps of its labels: the labels by source, and the pairs as they were counted.
+    `born` numbers the sum of learned labels in which the label in force is counted; None: it is in
+    none.
+    """
 
     labels: Labels = {}
     pairs: list[Pair] = []
@@ -53,13 +55,14 @@ class Kept(Struct, omit_defaults=True):
 
 
 class MeasuredSources(Capability):
-    """The sources of a router's labels. A router that declares none has it where a label was
-    withdrawn: the labels of that request are kept, so that none returns that came before.
+    """The sources of a router's labels. A router that declares no sources gets the capability with
+    its first withdrawn label: the labels of that request are kept, so that an older one does not
+    come back.
 
     Attributes:
-        declared: what the router says of them.
+        declared: the router's declaration of its sources.
         pairs: the pairs of labels that are counted.
-        calibration: what models have learned of the judges' labels.
+        calibration: the judges' labels as models have learned them.
     """
 
     __slots__ = ("calibration", "declared", "pairs")

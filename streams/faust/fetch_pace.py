@@ -1,6 +1,6 @@
-"""Let fetches leave together: a tick apart while the event loop is busy, and those of feedback a
-while apart. Each fetch then brings what has come of all partitions meanwhile, which is one turn of
-their lanes.
+"""Let fetches leave together: a tick apart while the event loop is busy, and those of feedback
+further apart. Each fetch then brings the records of all partitions that came meanwhile, for one
+turn of their lanes.
 """
 
 from __future__ import annotations
