@@ -29,7 +29,7 @@ Number = Annotated[int, Field(ge=-1, le=LARGEST_INT)]
 
 
 class Membership(Content):
-    """Say of which family a router is, and whether it tells and learns."""
+    """Name a router's family, and whether the router reports to it and learns from it."""
 
     name: RouterId
     gives: bool = True
@@ -50,7 +50,7 @@ class ModelSums(Content):
 
 
 class FamilyModel(Content):
-    """Say what a router knows of one of its models by its family."""
+    """Show what a router has learned about one of its models from its family."""
 
     model: ModelName
     requests: Annotated[
@@ -59,7 +59,7 @@ class FamilyModel(Content):
 
 
 class FamilyStanding(Content):
-    """Say how a router stands in its family."""
+    """Show a router's place in its family."""
 
     name: RouterId
     gives: bool
@@ -74,7 +74,7 @@ class FamilyStanding(Content):
 
 
 class MemberListed(Content):
-    """Say how a member stands, as its family sees it."""
+    """Show a member's place in its family."""
 
     router_id: RouterId
     gives: bool
@@ -86,7 +86,7 @@ class MemberListed(Content):
 
 
 class SideListed(Content):
-    """Say what a family knows of one model's rewards, or of its bills."""
+    """Show a family's estimates of one model's rewards, or of its bills."""
 
     members: Annotated[Count, Field(description="Members that have told of it")]
     apart: Annotated[
@@ -117,7 +117,7 @@ class ModelListed(Content):
 
 
 class FamilyEstimated(Value):
-    """Say what a family knows, and who is in it."""
+    """Publish a family's estimates, and list its members."""
 
     model_config = documented(
         TOPIC,

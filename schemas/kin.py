@@ -22,7 +22,9 @@ KEY: Final = "router_id"
 
 
 class KinNoted(Event):
-    """Speak between a family and one of its members."""
+    """Carry a report, a prior or another family's estimates between a family and one of its
+    members.
+    """
 
     model_config = documented(
         TOPIC,

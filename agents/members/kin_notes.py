@@ -130,7 +130,7 @@ def family_note(owner: FamilyOwner, *, now: float) -> Note:
 
 
 def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
-    """Return what a family knows, and who is in it."""
+    """Return what a family publishes: its estimates and its members."""
     rewards, bills = owner.sides
     told: tuple[dict[str, int], dict[str, int]] = ({}, {})
     for _, name, model in owner.each():
@@ -187,7 +187,7 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
 
 
 def brought_of(said: FamilyEstimated) -> Brought:
-    """Return what another family knows, as this one takes it in."""
+    """Return another family's published estimates in the form in which a family takes them in."""
     models, scatter = {}, {}
     for one in said.models:
         sides = one.rewards, one.bills

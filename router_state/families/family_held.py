@@ -35,8 +35,8 @@ class Share:
     Attributes:
         data: the sums, see `bytes_of`, or as 64-bit floats where they were not rounded.
         count: observations.
-        forgotten, moved: of the regression at that time: what it forgets and by how much it is
-            shifted, it forgets and shifts of these as well.
+        forgotten, moved: those of the regression when it got the share. What the regression forgets
+            and shifts later, it forgets and shifts of these sums as well.
     """
 
     data: bytes
@@ -46,12 +46,12 @@ class Share:
 
     @classmethod
     def taken(cls, data: bytes, one: Regression) -> Share:
-        """Return what a regression takes from its family now."""
+        """Return the sums that a regression takes from its family now, as a share."""
         return cls(data, sums_of(data, one.d).count, one.forgotten, one.moved)
 
     @classmethod
     def given(cls, sums: Sums, one: Regression) -> Share:
-        """Return what a regression was given to start with."""
+        """Return the sums that a regression starts with, as a share."""
         data = sums.triangle().astype("<f8").tobytes()
         return cls(data, sums.count, one.forgotten, one.moved)
 
@@ -68,7 +68,7 @@ class Share:
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
-        """Return for how many observations it still counts."""
+        """Return the number of observations for which a share still counts."""
         return self.count * exp_of(self.forgotten - one.forgotten)
 
     def left(self, one: Regression) -> Sums:
@@ -130,7 +130,9 @@ class Held(Framed):
         return Share(bytes(body[at + _NUMBERS.size : at + sizes[k]]), count, forgotten, moved)
 
     def requests(self, one: Regression) -> float | None:
-        """Return for how many rewards it still counts what was taken; None: nothing was."""
+        """Return the number of rewards for which a model's share of its family still counts; None:
+        it took nothing.
+        """
         body = self.body
         if not _SIZES.unpack_from(body)[0]:
             return None

@@ -94,8 +94,9 @@ class Kin:
     # What is told.
 
     def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
-        """Return what a router says of models, at the present scales: nothing while it is left
-        out."""
+        """Return the sums that a router contributes for its models, at the present scales; nothing
+        while the router is left out.
+        """
         if not own or member in self.aside:
             return {}
         R = self.weights.get(member, 1.0) * self._scatters(own)
@@ -104,7 +105,7 @@ class Kin:
         return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
-        """Replace what a router said by what it says now, at the present scales."""
+        """Replace a router's earlier sums by its new ones, at the present scales."""
         for model, said in self.says(member, before).items():
             if model in self.total:
                 self.total[model] = self.total[model] - said.triangle()
@@ -115,7 +116,7 @@ class Kin:
     def told(
         self, member: str, own: Mapping[str, Sums], names: Iterable[str] | None = None
     ) -> dict[str, Sums]:
-        """Return what the others say of each model to a router, whose own sums were counted.
+        """Return what a router is told of each model: the sums of all members without its own.
 
         Args:
             names: models of the router; None: all.

@@ -33,7 +33,7 @@ class Standing(Struct):
 
     Attributes:
         born: number of the membership; n: number of the last prior that was taken over.
-        members, aside, slope, refused: as the family told.
+        members, aside, slope, refused: as the family's last prior says.
     """
 
     born: Whole = -1
