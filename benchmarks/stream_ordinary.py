@@ -50,9 +50,20 @@ async def beside_aiokafka(bootstrap: str, seconds: float) -> dict[str, float]:
         return found | await _once(bootstrap, seconds, ", beside a busy core")
 
 
-async def calm_share(bootstrap: str, seconds: float) -> float:
-    """Return the share of a core, in percent, that a worker takes at `CALM_RATE`."""
-    return 100.0 * (await _ordinary(bootstrap, CALM_RATE, seconds)).share
+async def calm_share(bootstrap: str, seconds: float) -> dict[str, float]:
+    """Return the share of a core, in percent, that a worker takes at `CALM_RATE`, and aiokafka
+    alone at as many events.
+    """
+    events = 3 * CALM_RATE
+    copied = await copy_at(bootstrap, rate=events, seconds=seconds)
+    own = await _ordinary(bootstrap, CALM_RATE, seconds)
+    share, rate = 100.0 * own.share, f"{CALM_RATE:.0f} + {CALM_RATE:.0f} + {CALM_RATE:.0f} a second"
+    alone = 100.0 * copied.cpu_us * events / 1e6
+    return {
+        f"% of a core at {rate}, 64 routers": share,
+        f"% of a core of aiokafka alone at {events:.0f} a second": alone,
+        f"CPU ÷ aiokafka's at {rate}": own.cpu_us / copied.cpu_us,
+    }
 
 
 async def _once(bootstrap: str, seconds: float, where: str) -> dict[str, float]:

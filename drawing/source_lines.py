@@ -60,20 +60,32 @@ def _judge(one: SourceStanding) -> Iterator[str]:
 
 
 def _advice(one: SourceStanding) -> Iterator[str]:
-    """Say what the pairs recommend, and why, where it is not declared."""
+    """Say what is recommended, and why, where it is not declared."""
     switch = f"declare calibrate: {{{one.source}: {one.advice}}} under sources"
-    if one.advice == "on" and one.calibrate != "on":
-        yield (
-            f"{one.source} says nothing of an answer, {_count(one.pairs or 0)}: {switch}, and "
-            "its labels are not learned until it does"
-        )
-    elif one.advice == "offset" and one.calibrate not in ("offset", "on"):
-        off = [model for model in one.models or () if _is_clear(model.offset)] or one.models or ()
+    off = [model for model in one.models or () if _is_clear(model.offset)]
+    if one.advice is None or one.calibrate in ("on", one.advice):
+        return
+    if off and one.calibrate != "offset":
         most = max(off, key=lambda model: abs(model.offset.value))
         yield (
             f"{one.source} is off by {said(most.offset)} on {most.model}: {switch}, and its "
             "labels count without that"
         )
+    elif one.calibrate is None:
+        yield (
+            f"{one.source} is not calibrated: where people label {LEAST_LABELLED:.0%} of the "
+            f"requests or more, drawn at random, {switch}"
+        )
+    elif one.advice == "on":
+        yield (
+            f"{one.source} says nothing of an answer, {_count(one.pairs or 0)}: {switch}, and "
+            "its labels are not learned until it does"
+        )
+
+
+LEAST_LABELLED = 0.01
+"""Share of the requests that people label from which calibration was measured to pay
+(lab/docs/sources.md)."""
 
 
 def _model(source: str, model: ModelMeasured) -> Iterator[str]:

@@ -41,6 +41,8 @@ class AlertKind(StrEnum):
     VERIFIER_PARTED = "verifier_parted"
     MEMORY_NEARLY_FULL = "memory_nearly_full"
     ROUTER_UNREADABLE = "router_unreadable"
+    POOL_UNREADABLE = "pool_unreadable"
+    FAMILY_UNREADABLE = "family_unreadable"
     SET_ASIDE = "set_aside"
     FEEDBACK_BEHIND = "feedback_behind"
     RAMPED = "ramped"

@@ -83,7 +83,7 @@ class SourceStanding(Content):
     )
     slope: Estimate | None = optional("By how much gold grows with the judge's label within models")
     calibrate: Calibrate | None = optional("As it is declared; absent: off")
-    advice: Calibrate | None = optional("The `calibrate` that the pairs recommend; absent: none")
+    advice: Calibrate | None = optional("The `calibrate` that is recommended; absent: none")
     set_aside: bool | None = optional(
         "True: the judge says nothing of an answer, so its labels are not learned"
     )

@@ -13,13 +13,12 @@ from typing import Any
 
 from faust.types import TP
 
-from agents.dead_letters import DeadLetters
 from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
 from agents.interfaces import Encoder, References
 from agents.members.exchange_grants import report_and_grant
 from agents.members.hear_kin import tell_kin
-from agents.outbox import Outbox
+from agents.outbox import DeadLetters, Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
 from agents.ports import Limits, Meter, Ports

@@ -83,18 +83,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     await partition.clear_removed()
     if joining := [one for d in declarations if (one := _joining(d, partition)) is not None]:
         await welcome(partition, joining)
-    # Portions are small: all partitions declare at the same time, and a produce request holds each
-    # batch three times.
-    limit = partition.group_bytes // 8
-    for portion in [
-        *chunks(
-            declarations,
-            # A removal is a portion of its own: the router's records are cleared before the next
-            # one.
-            lambda d: limit + 1 if d.declared is None else d.weight,
-            limit=limit,
-        )
-    ] or [[]]:
+    for portion in _portions(declarations, limit=partition.group_bytes // 8):
         async with partition.lane.group() as answers:
             declared += [d.router_id for d in portion if _put_in_force(d, partition, answers)]
             # Refused and stray declarations count with the last portion: after a crash before it
@@ -114,6 +103,19 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
         await publish(partition.worker)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
+
+
+def _portions(declarations: list[Declaration], *, limit: int) -> list[list[Declaration]]:
+    """Return declarations in portions of `limit` bytes at most; an empty one if there are none.
+
+    Portions are small: all partitions declare at the same time, and a produce request holds each
+    batch three times. A removal is a portion of its own, as the router's records are cleared before
+    the next one.
+    """
+    found = chunks(
+        declarations, lambda d: limit + 1 if d.declared is None else d.weight, limit=limit
+    )
+    return [*found] or [[]]
 
 
 def _joining(declaration: Declaration, partition: Partition) -> tuple[str, RouterConfig] | None:

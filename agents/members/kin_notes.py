@@ -6,8 +6,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 
 from agents.group import Note
+from router_state.families.family_brought import Brought
 from router_state.families.family_kin import Kin
-from router_state.families.family_owner import Brought, FamilyOwner
+from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import bytes_of
 from router_state.instants import utc

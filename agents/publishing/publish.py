@@ -108,16 +108,22 @@ def _update(
 
 
 def _tell_unreadable(partition: Partition) -> None:
-    """Raise an alert, and log a line, for each router that was found unreadable."""
-    now = partition.clock()
-    for router_id, why in partition.routers.take_set_aside().items():
+    """Raise an alert for each router, pool and family that was found unreadable."""
+    now, routers = partition.clock(), partition.routers.take_set_aside()
+    for router_id, why in routers.items():
         log.error("router %s can't be read and is set aside: %s", router_id, why)
-        partition.count("router_unreadable")
-        evidence = {"why": why, "partition": partition.number}
-        alert = Alert(
-            "router_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence
-        )
-        partition.news.alerts.append((router_id, alert))
+    owners = (partition.pools, partition.families)
+    for of, found in (
+        (keys.OF[keys.HEAD], routers),
+        *((keys.OF[one.kind], one.take_untold()) for one in owners),
+    ):
+        for name, why in found.items():
+            partition.count(f"{of}_unreadable")
+            evidence = {"why": why, "partition": partition.number}
+            alert = Alert(
+                f"{of}_unreadable", "down", 1.0, since=now, observed_at=now, evidence=evidence
+            )
+            partition.news.alerts.append((name, alert))
 
 
 def _encoded(alerts: list[tuple[str, Alert]], ports: Ports) -> list[tuple[str, bytes]]:

@@ -11,8 +11,9 @@ from agents.table.owners import Owners
 from router_state.engine import Engine
 from router_state.errors import DamagedState
 from router_state.families.family_member import Family
-from router_state.families.family_owner import BETWEEN, FamilyOwner
+from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_pieces import model_of, pack_piece, unpack
+from router_state.families.family_register import BETWEEN
 from router_state.families.family_reports import Model, Told
 
 
@@ -53,7 +54,8 @@ class Families(Owners[FamilyOwner]):
         def read(piece: str) -> Model | None:
             try:
                 return model_of(record) if (record := self.record(name, piece)) else None
-            except DamagedState:
+            except DamagedState as error:
+                self.note_damaged(name, piece, error)
                 return None  # the member's next report replaces them
 
         return read

@@ -40,6 +40,7 @@ class Owners(ABC, Generic[O]):
         kind: kind of their keys.
         dirty: those that the present group has changed.
         unreadable: those of which a record can't be read, and the reason.
+        damaged: names and pieces of records that were found damaged, and were not written since.
     """
 
     kind: ClassVar[bytes]
@@ -58,6 +59,8 @@ class Owners(ABC, Generic[O]):
             self._pieces.setdefault(name, set()).add(piece)
         self.dirty: set[str] = set()
         self.unreadable: dict[str, str] = {}
+        self.damaged: set[tuple[str, str]] = set()
+        self._untold: dict[str, str] = {}
 
     @property
     def names(self) -> list[str]:
@@ -71,9 +74,23 @@ class Owners(ABC, Generic[O]):
             try:
                 found = self._owners[name] = self._unpack(name, self._pieces[name])
             except DamagedState as error:
-                log.error("%s %s can't be read: %s", keys.OF[self.kind], name, error)
                 self.unreadable[name] = str(error)
+                self.note_damaged(name, "", error)
         return found
+
+    def note_damaged(self, name: str, piece: str, why: DamagedState) -> None:
+        """Note a record that can't be read, until it is written again; log it, and tell of it
+        once.
+        """
+        if (name, piece) not in self.damaged:
+            self.damaged.add((name, piece))
+            self._untold[name] = str(why)
+            log.error("%s %s can't be read: %s", keys.OF[self.kind], name, why)
+
+    def take_untold(self) -> dict[str, str]:
+        """Return those of which records were found damaged since the last call, and the reasons."""
+        taken, self._untold = self._untold, {}
+        return taken
 
     def _start(self, name: str, owner: O) -> O:
         """Add one that begins. Records under its name that can't be read are overwritten."""
@@ -121,6 +138,7 @@ class Owners(ABC, Generic[O]):
     def _write(self, name: str, owner: O, piece: str) -> int:
         """Put one piece into the table; return its approximate bytes in a record batch."""
         owner.changed.discard(piece)
+        self.damaged.discard((name, piece))
         at, packed = keys.key(self.kind, name, piece), self._pack(owner, piece)
         if packed is None:
             self._pieces[name].discard(piece)

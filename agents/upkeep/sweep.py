@@ -14,7 +14,7 @@ from agents.lane.poison import on_behalf_of
 from agents.partition.partition import Partition, Worker
 from agents.refusal_kinds import InternalError
 from agents.table import keys
-from agents.table.removed_routers import TOMBSTONE_BYTES
+from agents.table.own_routers import TOMBSTONE_BYTES
 from agents.upkeep.memory_bound import Memory
 from router_state.changes import Alert, Changes
 from router_state.events import Aged, Crowded, Event, Waited

@@ -8,7 +8,7 @@ import click
 
 from commands import dead_letter_search as letters
 from commands.dead_letter_search import HOPELESS, Found
-from doors.console.bus import Bus, open_bus
+from doors.console.bus import open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, option, pass_session, run, valid_router
@@ -162,38 +162,48 @@ def retry(
             "name the letters, or choose them with --router, --reason or --topic."
         )
 
-    async def choose(bus: Bus) -> list[Found]:
-        if names:
-            return [await letters.get(bus, name) for name in names]
-        found = await letters.find(
-            bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
-        )
+    async def choose() -> list[Found]:
+        async with open_bus(session.settings, "dlq") as bus:
+            if names:
+                return [await letters.get(bus, name) for name in names]
+            found = await letters.find(
+                bus, router_id=router_id, reasons=reasons, topics=topics, limit=limit
+            )
         # The oldest first, in their original order: a bill before its revision.
         return [
             one for one in found if one.obstacle() is None and one.letter.reason not in HOPELESS
         ][::-1]
 
-    async def look() -> list[Found]:
-        async with open_bus(session.settings, "dlq") as bus:
-            return await choose(bus)
-
-    async def send(chosen: list[Found]) -> list[tuple[Found, int, int]]:
-        async with open_bus(session.settings, "dlq", *SOURCES) as bus:
-            placed = [(one, await letters.retry(bus, one)) for one in chosen]
-        return [(one, place.partition, place.offset) for one, place in placed]
-
     # Sent on a second connection, as a person may think about the question for long.
-    chosen = run(look())
+    chosen = run(choose())
     for one in chosen:
         if (obstacle := one.obstacle()) is not None:
             raise Failure(f"{one.name} is not sent again: {obstacle}.")
     # A person who names letters has looked at them; a filter may match more than expected.
     if chosen and not (yes or names):
-        try:
-            click.confirm(f"Send {len(chosen)} events again?", abort=True, err=True)
-        except click.Abort:  # a no, or nobody there to ask
-            raise Failure("Nothing was sent. To send without being asked, give --yes.") from None
-    sent = run(send(chosen)) if chosen else []
+        _confirm(len(chosen))
+    _print_sent(run(_send(session, chosen)) if chosen else [], as_json=as_json)
+
+
+def _confirm(events: int) -> None:
+    """Ask whether events are to be sent again. Raises Failure if they are not."""
+    try:
+        click.confirm(f"Send {events} events again?", abort=True, err=True)
+    except click.Abort:  # a no, or nobody there to ask
+        raise Failure("Nothing was sent. To send without being asked, give --yes.") from None
+
+
+Sent = tuple[Found, int, int]
+"""A dead letter whose event was sent again, with its new partition and offset."""
+
+
+async def _send(session: Session, chosen: list[Found]) -> list[Sent]:
+    async with open_bus(session.settings, "dlq", *SOURCES) as bus:
+        placed = [(one, await letters.retry(bus, one)) for one in chosen]
+    return [(one, place.partition, place.offset) for one, place in placed]
+
+
+def _print_sent(sent: list[Sent], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [

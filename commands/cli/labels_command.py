@@ -259,7 +259,7 @@ def import_(
 
     Words count as well: good, up, yes, 👍 are 1; bad, down, no, 👎 are 0. Who labelled stands in
     the source, as human:NAME. The same file again sends nothing; another label of the same person
-    replaces the one before.
+    replaces the one before, and of several in one file the last one counts.
 
     \b
       pbstream labels import label-studio done.json
@@ -293,18 +293,22 @@ def _events(
 ) -> tuple[list[RewardObserved], int]:
     """Return the labels that say anything new, and how many do not. Raises Failure."""
     from doors.console.failures import Failure
-    from doors.integrations.label_scale import reward_of
+    from doors.integrations.label_scale import last_said, reward_of
     from doors.integrations.payload_items import Unconvertible
 
     events: list[RewardObserved] = []
     same = 0
-    for one in given:
+
+    def source_of(one: Given) -> str:
+        return found.labelling.source(by or one.by)
+
+    for one in last_said(given, source_of):
         try:
             reward = reward_of(one, scale)
         except Unconvertible as error:
             raise Failure(f"request {one.request_id}: {error}; nothing was sent") from error
         wanted = found.request(one.request_id)
-        source = found.labelling.source(by or one.by)
+        source = source_of(one)
         said = wanted.said.get(source)
         if said is not None and (said.reward, said.cant_tell) == (reward, reward is None):
             same += 1

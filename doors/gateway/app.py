@@ -67,6 +67,7 @@ def build_gateway(settings: Settings, keys: Keys | None) -> FastAPI:
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
     _add_decisions(app, door)
+    _add_reading(app, door)
     _add_reports(app, door)
     _add_ingest(app, door)
     _add_health(app, door)
@@ -107,6 +108,8 @@ def _add_decisions(app: FastAPI, door: Door) -> None:
             b"[" + b",".join(await asyncio.gather(*map(one, asked))) + b"]", media_type=JSON
         )
 
+
+def _add_reading(app: FastAPI, door: Door) -> None:
     @app.get(
         "/v1/routers/{router_id}/decisions/{request_id:path}",
         **documented.answers("Decision", "Every term of it"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from doors.integrations.label_tools import Given
@@ -79,3 +81,29 @@ def chosen(given: list[Given], question: str | None) -> list[Given]:
     if question is not None and names and question not in names:
         raise Unconvertible(f"nobody was asked {question!r}: there are {', '.join(names)}")
     return [one for one in given if one.question in (None, question or one.question)]
+
+
+def last_said(given: Iterable[Given], source_of: Callable[[Given], str]) -> list[Given]:
+    """Return of each source's labels of a request the last one: by their dates, and without these
+    the last one of the file."""
+    found: dict[tuple[str, str], Given] = {}
+    for one in given:
+        key = one.request_id, source_of(one)
+        before = found.get(key)
+        if before is None or not _is_earlier(one, before):
+            found[key] = one
+    return list(found.values())
+
+
+def _is_earlier(one: Given, other: Given) -> bool:
+    first, second = _moment(one.at), _moment(other.at)
+    return first is not None and second is not None and first < second
+
+
+def _moment(at: str | None) -> datetime | None:
+    """Return a date of a file; one without a zone is in UTC. None: it is no date."""
+    try:
+        found = datetime.fromisoformat(at) if isinstance(at, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo is not None else found.replace(tzinfo=UTC)

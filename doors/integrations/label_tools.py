@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from doors.integrations.documents import documents_of
 from doors.integrations.langfuse import traced
-from doors.integrations.payload_items import Item, Unconvertible, person_of
+from doors.integrations.payload_items import Item, Unconvertible, either, person_of
 from ground.json_values import Document, Json
 from schemas import Reason
 
@@ -37,6 +37,7 @@ class Given(NamedTuple):
         question: name of what was asked; None: the form has no names.
         by: the person, as a source names them; None: not said.
         whole: whether the value is a reward already, and no point of a scale.
+        at: when the person said so, in ISO 8601; None: the form does not say.
     """
 
     request_id: str
@@ -44,6 +45,7 @@ class Given(NamedTuple):
     question: str | None = None
     by: str | None = None
     whole: bool = False
+    at: str | None = None
 
 
 def exported(tool: str, tasks: Iterable[Task]) -> Json:
@@ -104,41 +106,54 @@ def _from_label_studio(task: Document) -> Iterator[Given]:
     if "annotations" not in task:
         raise Unconvertible("has no annotations: export as JSON, not as JSON-MIN or CSV")
     for one in task["annotations"]:
-        by = person_of(one.get("completed_by"))
+        by, at = person_of(one.get("completed_by")), one.get("updated_at") or one.get("created_at")
         if one.get("was_cancelled"):
-            yield Given(_request(data), None, by=by)
+            yield Given(_request(data), None, by=by, at=at)
             continue
-        for result in one["result"]:
+        for result in one["result"] or ():
             kind, value = result["type"], result["value"]
             if kind in ("rating", "number"):
-                yield Given(_request(data), value[kind], result["from_name"], by)
+                yield Given(_request(data), value[kind], result["from_name"], by, at=at)
             elif kind == "choices":
-                yield Given(_request(data), str(value["choices"][0]), result["from_name"], by)
+                said = value["choices"]
+                answer = str(said[0]) if len(said) == 1 else said
+                yield Given(_request(data), answer, result["from_name"], by, at=at)
 
 
 def _request(data: Document) -> str:
     found = data.get("request_id")
+    # Tables make numbers of ids that are digits.
+    if isinstance(found, int) and not isinstance(found, bool):
+        found = str(found)
     if not isinstance(found, str):
         raise Unconvertible("has no request_id: it is not one of `pbstream labels export`")
     return found
 
 
-def _from_argilla(record: Document) -> Iterator[Given]:
+def _from_argilla(document: Document) -> Iterator[Given]:
+    page = document.get("items")  # records as the server lists them
+    for record in page if isinstance(page, list) else [document]:
+        yield from _from_record(record)
+
+
+def _from_record(record: Document) -> Iterator[Given]:
     request_id = (record.get("metadata") or {}).get("request_id") or record.get("external_id")
     request_id = _request({"request_id": request_id or record["id"]})
     responses = record["responses"]
     if isinstance(responses, dict):  # as `to_json` writes them
         for question, each in responses.items():
             for one in each:
-                yield Given(request_id, one["value"], question, person_of(one.get("user_id")))
+                # Argilla writes "None" where nobody is known.
+                by = None if one.get("user_id") == "None" else person_of(one.get("user_id"))
+                yield Given(request_id, one["value"], question, by)
         return
     for one in responses or ():  # as the server returns them
-        by = person_of(one.get("user_id"))
+        by, at = person_of(one.get("user_id")), one.get("updated_at")
         if one["status"] == "discarded":
-            yield Given(request_id, None, by=by)
+            yield Given(request_id, None, by=by, at=at)
         elif one["status"] == "submitted":
             for question, answer in one["values"].items():
-                yield Given(request_id, answer["value"], question, by)
+                yield Given(request_id, answer["value"], question, by, at=at)
 
 
 def _from_langfuse(document: Document) -> Iterator[Given]:
@@ -147,7 +162,9 @@ def _from_langfuse(document: Document) -> Iterator[Given]:
         # A score of another source is a judge's or a program's: `pbstream ingest` takes those.
         if score["source"] != "ANNOTATION":
             continue
-        kind = score.get("dataType")
+        kind = score.get("dataType") or "NUMERIC"
+        if kind not in ("NUMERIC", "BOOLEAN", "CATEGORICAL"):
+            continue  # a comment, or a corrected answer
         is_word = kind == "CATEGORICAL"
         yield Given(
             _request({"request_id": traced(score)}),
@@ -155,6 +172,7 @@ def _from_langfuse(document: Document) -> Iterator[Given]:
             score["name"],
             person_of(score.get("authorUserId")),
             whole=kind == "BOOLEAN",
+            at=either(score, "updatedAt") or score.get("timestamp"),
         )
 
 

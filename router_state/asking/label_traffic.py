@@ -2,7 +2,8 @@
 
 Nothing is assumed of how many requests there are. In the first period their rate is what was seen
 so far. Later ones know how many requests each part of a period usually has, and how the present
-period compares with that so far.
+period compares with that so far. Within a part requests come evenly, or bunched, as those of a
+nightly batch: then the number that has come says how much of the part is over, and not the time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SURE_DEVIATIONS = 2.0
 """Deviations of a Poisson count by which a rate may be below what was seen. Three requests in the
 first minute of a day need not be four thousand a day: while so few are known, all are asked about.
 """
+BUNCHED = 0.5
+"""Share of a part's time between its first and its last request below which they come bunched."""
 
 
 class LabelTraffic(Struct, gc=False):
@@ -38,6 +41,9 @@ class LabelTraffic(Struct, gc=False):
         at: time of the last request.
         seen: requests of each part of the present period.
         usual: requests of each part of a usual period; empty: not known yet.
+        first: time of the first request of the present part.
+        spans: for each part of a usual period the share of its time between its first and its last
+            request, to two digits; empty: not known yet.
     """
 
     begins: float
@@ -45,11 +51,13 @@ class LabelTraffic(Struct, gc=False):
     at: float
     seen: list[int]
     usual: list[float]
+    first: float = 0.0
+    spans: list[float] = []
 
     @classmethod
     def start(cls, begins: float, at: float) -> LabelTraffic:
         """Return the traffic before its first request, which comes now."""
-        return cls(begins, at, at, [0] * PERIOD_PARTS, [])
+        return cls(begins, at, at, [0] * PERIOD_PARTS, [], at)
 
     def turn(self, begins: float, seconds: float) -> None:
         """Begin another period, and learn from the one that has ended.
@@ -58,6 +66,7 @@ class LabelTraffic(Struct, gc=False):
         it was on Friday.
         """
         self._learn(seconds)
+        self._learn_span(seconds)
         self.begins = self.since = begins
         self.seen = [0] * PERIOD_PARTS
 
@@ -75,8 +84,24 @@ class LabelTraffic(Struct, gc=False):
 
     def count(self, at: float, seconds: float) -> None:
         """Count a request of the present period."""
-        self.at = at
-        self.seen[self._part(seconds)] += 1
+        before, self.at = self.at, at
+        k = self._part(seconds)
+        if not self.seen[k]:
+            self.at = before
+            self._learn_span(seconds)
+            self.at = self.first = at
+        self.seen[k] += 1
+
+    def _learn_span(self, seconds: float) -> None:
+        """Learn from the part of the last request, which has ended, how its requests came."""
+        if self.at < self.begins or self.first < self.begins:
+            return  # it was learned when its period ended
+        k, part = self._part(seconds), seconds / PERIOD_PARTS
+        span = min(max((self.at - self.first) / part, 0.0), 1.0)
+        # Other parts are taken for like the first one that is known.
+        self.spans = self.spans or [round(span, 2)] * PERIOD_PARTS
+        before = self.spans[k]
+        self.spans[k] = round(before + LATEST_WEIGHT * (span - before), 2)
 
     def _part(self, seconds: float) -> int:
         return min(max(int((self.at - self.begins) / seconds * PERIOD_PARTS), 0), PERIOD_PARTS - 1)
@@ -90,12 +115,17 @@ class LabelTraffic(Struct, gc=False):
         even = EVEN * total / PERIOD_PARTS
         usual = [(1.0 - EVEN) * n + even for n in self.usual]
         passed = min(max((self.at - self.begins) / seconds * PERIOD_PARTS - k, 0.0), 1.0)
-        so_far = sum(self.usual[:k]) + passed * self.usual[k]
-        scale = _scale(sum(self.seen), so_far, total)
-        # The usual number says nothing about a burst, which goes on for as long as it has lasted,
-        # until its part ends.
-        burst = _later(self.seen[k] - 1, passed, min(passed, 1.0 - passed))
-        return max(scale * usual[k] * (1.0 - passed), burst) + scale * sum(usual[k + 1 :])
+        seen, over = sum(self.seen), passed
+        if bunched := self.spans and self.spans[k] < BUNCHED:
+            over = min(self.seen[k] / self.usual[k], 1.0) if self.usual[k] > 0.0 else 1.0
+            seen += round(over * self.usual[k]) - self.seen[k]
+        so_far = sum(self.usual[:k]) + over * self.usual[k]
+        scale, burst = _scale(seen, so_far, total), 0.0
+        if not bunched or over >= 1.0:
+            # The usual number says nothing about a burst, which goes on for as long as it has
+            # lasted, until its part ends.
+            burst = _later(self.seen[k] - 1, passed, min(passed, 1.0 - passed))
+        return max(scale * usual[k] * (1.0 - over), burst) + scale * sum(usual[k + 1 :])
 
     def kept_back(self, seconds: float) -> float:
         """Return the share of the period's labels that only later requests may have: in the first
@@ -108,8 +138,10 @@ class LabelTraffic(Struct, gc=False):
     @property
     def is_sound(self) -> bool:
         """Tell whether such numbers can be."""
-        lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in (0, PERIOD_PARTS)
-        return lengths and min(self.seen) >= 0 and min(self.usual, default=0.0) >= 0.0
+        known = (0, PERIOD_PARTS)
+        lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in known
+        spans = len(self.spans) in known and all(0.0 <= span <= 1.0 for span in self.spans)
+        return lengths and spans and min(self.seen) >= 0 and min(self.usual, default=0.0) >= 0.0
 
 
 def _scale(seen: int, so_far: float, total: float) -> float:

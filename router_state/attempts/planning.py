@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from math import inf
 
-from numpy.random import Generator
-
 from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
@@ -32,6 +30,10 @@ mean.
 """
 
 NOTHINGS = (NOTHING,) * MOST_ATTEMPTS
+Stop = tuple[str | None, float | None, float]
+"""The verifier of an answer, the least verdict that passes, and the dollars of a verdict."""
+UNSEEN: Stop = None, None, 0.0
+"""The stop of an answer that no verifier looks at."""
 EVERY_LOOK: frozenset[int] = frozenset()
 """Numbers of looks that are closed to a request which has all verifiers."""
 
@@ -41,7 +43,7 @@ def plan(
     declared: Declared,
     arms: Arms,
     choice: Choice,
-    chance: Chance | Generator,
+    chance: Chance,
     budget_usd: float | None,
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
@@ -64,26 +66,24 @@ def plan(
         most_usd=choice.most_usd,
     )
     k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
-    number = next(n for n in range(len(tables.looks)) if n not in shut) if look < 0 else look
-    calls = [(k, number)]
-    if second >= 0:
-        calls.append((second, number))
-        # Prices of waits are solved for plans of two calls.
-        thrice = declared.max_attempts > 2 and choice.beside is None
-        if thrice and (more := further(plans, k, look, second)) is not None:
-            calls[1:] = more[:2], (more[2], number)
+    if second < 0:
+        if looks and _affords(tables, choice, [(k, look)], chance, budget_usd):
+            _observe(tables, arms, choice, look, first)
+        return
+    calls = [(k, look), (second, look)]
+    # Prices of waits are solved for plans of two calls.
+    thrice = declared.max_attempts > 2 and choice.beside is None
+    if thrice and (more := further(plans, k, look, second)) is not None:
+        calls[1:] = more[:2], (more[2], look)
     looks = looks and _affords(tables, choice, calls, chance, budget_usd)
-    if second >= 0:
-        _take(tables, arms, choice, calls, first, looks=looks)
-    elif looks:
-        _observe(tables, arms, choice, number, first)
+    _take(tables, arms, choice, calls, first, looks=looks)
 
 
 def _look(
     tables: Tables,
     arms: Arms,
     choice: Choice,
-    chance: Chance | Generator,
+    chance: Chance,
     budget_usd: float | None,
     shut: frozenset[int],
 ) -> None:
@@ -96,7 +96,7 @@ def _affords(
     tables: Tables,
     choice: Choice,
     calls: list[tuple[int, int]],
-    chance: Chance | Generator,
+    chance: Chance,
     budget_usd: float | None,
 ) -> bool:
     """Tell whether there is money for a look at the last answer, which has no consequence for the
@@ -127,24 +127,24 @@ def _take(
         calls: arm and look of each. first: probability of the first call, see `Plan`.
         looks: whether the verifier looks at the last answer, too, without consequence.
     """
-    seen, last = choice.seen, len(calls) - 1
-    reward, each = expected_of(seen, tables.likely, calls)
+    last = len(calls) - 1
+    stops: list[Stop] = [tables.stops[look] for _, look in calls]
+    fees = [fee_usd for _, _, fee_usd in stops]
+    if not looks:
+        stops[last], fees[last] = UNSEEN, 0.0
+    reward, usd, each = expected_of(choice.seen, tables.likely, calls, fees)
     steps: list[Step] = []
-    for (k, look), (probability, gap) in zip(calls, each, strict=True):
-        arm, verify, accept_at, fee_usd = arms.all[k], None, None, 0.0
-        if len(steps) < last or looks:
-            verify, accept_at, fee_usd = tables.stops[look]
-        if len(steps) == last:
-            accept_at = None
+    for (k, _), (verify, accept_at, fee_usd), (probability, gap, cost_usd) in zip(
+        calls, stops, each, strict=True
+    ):
+        arm = arms.all[k]
         if steps:
             arm.costs.awaited += 1
             arm.costs.regression.changed()
-        cost_usd = seen.cost_usd(k)
-        steps.append(
-            Step(arm.name, cost_usd, arm.price, verify, accept_at, fee_usd, probability, gap)
-        )
-    plan = Plan(tuple(steps), NOTHINGS[: len(steps)], first)
-    choice.k, choice.plan, choice.planned = calls[0][0], plan, (reward, plan.awaited_usd)
+        stop = None if len(steps) == last else accept_at
+        steps.append(Step(arm.name, cost_usd, arm.price, verify, stop, fee_usd, probability, gap))
+    choice.k, choice.plan = calls[0][0], Plan(tuple(steps), NOTHINGS[: len(steps)], first)
+    choice.planned = reward, usd
 
 
 def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:

@@ -95,12 +95,10 @@ class Evidence:
         k, less = answer.k, answer.less
         mean = answer.mean - less
         table.see(k, j, mean)
-        self.tables.changed(event.verifier, k)
         if record.label is not None and plan.labelled == event.attempt:
             label = record.label.reward
             table.learn(k, j, mean, answer.variance, label)
             pairs.add(label - mean, passes=event.verdict >= PASSED)
-            self.tables.changed(event.verifier)
             return structs.replace(said, learned=True), None
         value, weight = table.tells(k, j, mean, arms.rewards.noise)
         return said, weighted(answer.x, value + less, weight)
@@ -148,9 +146,6 @@ class Evidence:
         """Learn the label of an answer after failures: by how much the models err together."""
         assert answer.before is not None
         found = answer.before.learn_second(answer.gap, answer.mean, answer.variance, reward)
-        for name, one in self.tables.tables.items():
-            if one is answer.before:
-                self.tables.changed(name)
         self.journal.pieces.add(PIECE)
         return weighted(answer.x, *found)
 
@@ -163,7 +158,6 @@ class Evidence:
         table, k, less = self.tables.tables[name], answer.k, answer.less
         j = self.tables.verifiers[name].bin_of(said.verdict)
         value, weight, revised = table.learn(k, j, answer.mean - less, answer.variance, reward)
-        self.tables.changed(name)
         self.journal.pieces.add(PIECE)
         if len(plan.steps) == 1:
             # Labelled whatever the verdict: as it is, less what the verdict has taught.

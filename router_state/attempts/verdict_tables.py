@@ -68,21 +68,21 @@ class Tables:
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
-        self._stale: dict[str, set[int]] = {}
         self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
-        """Keep one table for each of these verifiers; a table whose number of bins stays the same
-        is kept.
+        """Keep one table for each of these verifiers. A table is kept whose number of bins stays
+        the same, and whose verdicts are the truth as before, or as little.
         """
         before = self.tables
         self.tables = {
             name: before[name]
-            if name in before and one.bins == before[name].J
+            if name in before and (one.bins, one.exact) == (before[name].J, before[name].exact)
             else VerdictTable(one.bins, names, exact=one.exact)
             for name, one in verifiers.items()
         }
         self.verifiers = verifiers
+        self.comes = {name: share for name, share in self.comes.items() if name in verifiers}
         self.looks = [Look(name, e) for name, one in verifiers.items() for e in range(1, one.bins)]
         self.stops = [
             (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
@@ -96,9 +96,9 @@ class Tables:
         for table in (*self.tables.values(), *self.signals.values()):
             if table.names != self.names:
                 table.keep(self.names)
+            table.renew()
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
-        self._stale = {name: set(range(len(names))) for name in self.tables}
         self.labels = {name: count for name, count in self.labels.items() if name in self.names}
         for k in range(len(names)):
             self._know(k)
@@ -118,25 +118,20 @@ class Tables:
             self.signals[name] = VerdictTable(SIGNAL_BINS, self.names)
         return self.signals[name]
 
-    def changed(self, verifier: str, k: int | None = None) -> None:
-        """Note that a table has changed: the row of the k-th model, or all."""
-        rows = self._stale.setdefault(verifier, set())
-        rows.update(range(self.tables[verifier].K) if k is None else (k,))
-
     def coming(self, verifier: str, share: float) -> None:
         """Note which share of the verdicts that plans wait for come."""
         share = round(share * COMES_STEPS) / COMES_STEPS
         if verifier in self.tables and share != self.comes.get(verifier, 1.0):
             self.comes[verifier] = share
-            self.changed(verifier)
+            self.tables[verifier].renew()
 
     def labelled(self, model: str) -> bool:
         """Count a label of a model's answer; return whether that is still of consequence."""
         count = self.labels.get(model, 0)
-        if count >= ENOUGH_LABELS:
+        if count >= ENOUGH_LABELS or model not in self.names:
             return False
         self.labels[model] = count + 1
-        if count + 1 == ENOUGH_LABELS and model in self.names:
+        if count + 1 == ENOUGH_LABELS:
             self._know(self.names.index(model))
         return True
 
@@ -149,15 +144,16 @@ class Tables:
 
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
-        if not self._stale:
-            return
-        for verifier, rows in self._stale.items():
-            table, usd = self.tables[verifier], self.verifiers[verifier].usd
-            each = self.sure, self.likely, self.hopeful
+        for name, table in self.tables.items():
             table.show(
-                rows, self.firsts[verifier], usd, *each, DEVIATIONS, self.comes.get(verifier, 1.0)
+                self.firsts[name],
+                self.verifiers[name].usd,
+                self.sure,
+                self.likely,
+                self.hopeful,
+                DEVIATIONS,
+                self.comes.get(name, 1.0),
             )
-        self._stale.clear()
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
         """Return the numbers of the looks that are closed to a request with these verifiers only;

@@ -103,7 +103,7 @@ class Attempts(Capability):
         return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
-        """See Capability; a verifier whose number of bins stays the same keeps its table."""
+        """See Capability; a verifier with as many bins, exact or not as before, keeps its table."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
         if not (before.verifiers or self.declared.verifiers):
             return
@@ -145,17 +145,15 @@ class Attempts(Capability):
 
     def rule_out(self, choice: Choice) -> None:
         """See Capability: the models that were tried are ruled out, while there are others."""
-        chain = self._chain(choice.kept)
-        if chain is not None:
+        kept = None if choice.kept is None else choice.kept.get(self.name)
+        if kept is not None:
+            chain = converted(kept, Chain, "chain of a request")
             following.rule_out(choice, chain, self.arms)
-
-    def _chain(self, kept: Mapping[str, Json] | None) -> Chain | None:
-        found = None if kept is None else kept.get(self.name)
-        return None if found is None else converted(found, Chain, "chain of a request")
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""
-        if following.count_signals(choice, self.tables, self.arms):
+        follows = choice.request.follows
+        if follows is not None and following.count_signals(choice, self.tables, self.arms):
             self.journal.pieces.add(PIECE)
 
     @classmethod
@@ -187,8 +185,8 @@ class Attempts(Capability):
         return self.said
 
     def placed(self, slot: int, choice: Choice) -> None:
-        """See Capability."""
-        said = choice.request.said_of(self.name)
+        """See Capability; without verifiers nothing is planned, nor kept."""
+        said = choice.request.said_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:
@@ -206,7 +204,9 @@ class Attempts(Capability):
         """See Capability."""
         if not self.declared.verifiers:
             return
-        self._fit(self.arms.names)
+        assert isinstance(chance, Chance)  # as the only profile with verifiers made it
+        if self.tables.names is not self.arms.names:
+            self._fit(self.arms.names)
         self.tables.refresh()
         planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
 

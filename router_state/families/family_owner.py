@@ -6,137 +6,49 @@ A member's own evidence is left out of what it is told. Estimates take longer th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import structs
 
 from router_state.errors import WrongFamily
-from router_state.families.family_kin import ROUNDS, Kin, Scatter
+from router_state.families.family_brought import Brought
+from router_state.families.family_estimating import Estimating
+from router_state.families.family_fit import ROUNDS
+from router_state.families.family_kin import Kin
+from router_state.families.family_register import HEAD, MemberSeen, Register, shared
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
 from router_state.kernel import GROWTH, MEMORY
 from router_state.learning.guess import COSTS, REWARDS
-from router_state.packing.framing import Whole
 
-HEAD = ""
-"""Name of the piece with the estimates; the others are a member's, a member's and model's, and
-those of another family's knowledge."""
-BETWEEN = "\x1f"
-"""Stands between a member and a model in the name of a piece."""
 MOST_IN_FAMILY = 5_000
 """Most members of a family, as of a pool."""
 YOUNG = 200
 """Rewards up to which a member is told each new estimate, and not only after its own reports."""
-FIRST_ROUNDS = 4 * ROUNDS
-"""Steps of an estimate that begins from nothing and is the only one."""
-
 TOLD_AT_ONCE = 100_000
 """Most bytes of sums in one record to a member."""
 
-Heard: TypeAlias = dict[str, dict[str, bytes]]
-"""Sums of one side by member and model."""
-
-
-class MemberSeen(Struct, array_like=True):
-    """Knowledge of the owner about a member; the names are those of `Report`.
-
-    Attributes:
-        n: number of the last prior that the member was told.
-        models: those of which there are sums.
-    """
-
-    born: Whole
-    n: Whole = 0
-    gives: bool = True
-    takes: bool = True
-    seen: tuple[Whole, Whole] = (0, 0)
-    noise: tuple[float, float] = (0.0, 0.0)
-    names: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-
-
-class Brought(Struct, frozen=True):
-    """Knowledge of another family, or of histories: by model the statements of all, and the scatter
-    of rewards and of bills (`Kin.knows`, `Scatter`).
-    """
-
-    d: int
-    projection: str
-    noise: tuple[float, float]
-    models: dict[str, Model]
-    scatter: dict[str, tuple[tuple[float, float], tuple[float, float]]]
-
-    def knows(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the sums."""
-        for name, model in self.models.items():
-            for data in filter(None, model.sides):
-                yield name, data
-
 
 @dataclass(slots=True, eq=False)
-class Estimating:
-    """A copy of a family's estimates, to be moved by another thread.
-
-    Attributes:
-        sides: of rewards and of bills; heard: what was said by then; noise: σ² of both.
-        reports: number of reports that had been heard.
-    """
-
-    sides: tuple[Kin, Kin]
-    heard: tuple[Heard, Heard]
-    noise: tuple[float, float]
-    reports: int
-    rounds: int
-
-    def run(self) -> None:
-        """Move the estimates, in some 10 ms for 50 members of 3 models."""
-        for kin, heard, noise in zip(self.sides, self.heard, self.noise, strict=True):
-            sums = {
-                member: {model: sums_of(data, kin.d) for model, data in of.items()}
-                for member, of in heard.items()
-            }
-            kin.estimate(sums, noise=noise or kin.noise, rounds=self.rounds)
-
-
-@dataclass(slots=True, eq=False)
-class FamilyOwner:
+class FamilyOwner(Register):
     """One family.
 
     Attributes:
-        name: of the family; read: returns the sums of a member's model (`models_piece`).
-        d, projection: dimensions of contexts, and what makes them; d 0: nobody has joined yet.
-        members: by router_id; brought: models of which another family's knowledge was brought.
         sides: the regressions of rewards and of bills.
-        changed: pieces to be written; fresh: sums that are not written yet.
         waiting: members to be told, in order.
         counted: whether the sums of `sides` hold what was said so far.
         due_at: observations at which the next estimate is due; reports: number heard.
     """
 
-    name: str
-    read: Callable[[str], Model | None]
-    d: int = 0
-    projection: str = ""
-    members: dict[str, MemberSeen] = field(default_factory=dict)
-    brought: tuple[str, ...] = ()
     sides: tuple[Kin, Kin] = (Kin(0, REWARDS), Kin(0, COSTS))
-    changed: set[str] = field(default_factory=set)
-    fresh: dict[str, Model | None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     counted: bool = True
     due_at: float = 0.0
     rounds: int = ROUNDS
     reports: int = 0
-
-    @property
-    def is_done(self) -> bool:
-        """Tell whether nothing is left to be known of the family."""
-        return not self.members and not self.brought
 
     # What members say.
 
@@ -203,12 +115,10 @@ class FamilyOwner:
             )
 
     def _hear(self, member: str, name: str, model: Model) -> None:
-        piece, seen = member + BETWEEN + name, self.members[member]
-        before = self._sums(piece)
-        self.fresh[piece] = model
-        self.changed.add(piece)
+        seen, before = self.members[member], self.sums(member, name)
+        self.put(member, name, model)
         if name not in seen.models:
-            seen.models = (*seen.models, name)
+            seen.models = shared((*seen.models, name))
         self._count(member, name, before, model)
 
     def _count(self, member: str, name: str, before: Model | None, now: Model | None) -> None:
@@ -223,15 +133,10 @@ class FamilyOwner:
             )
             kin.hear(member, old, new)
 
-    def _sums(self, piece: str) -> Model | None:
-        return self.fresh[piece] if piece in self.fresh else self.read(piece)
-
     def _drop_sums(self, member: str, seen: MemberSeen) -> None:
         for name in seen.models:
-            piece = member + BETWEEN + name
-            self._count(member, name, self._sums(piece), None)
-            self.fresh[piece] = None
-            self.changed.add(piece)
+            self._count(member, name, self.sums(member, name), None)
+            self.put(member, name, None)
         seen.models = ()
 
     def bring(self, brought: Brought) -> None:
@@ -246,26 +151,10 @@ class FamilyOwner:
         self._found(brought.d, brought.projection)
         self._require_same(brought.d, brought.projection, "what was brought")
         for name, model in brought.models.items():
-            self.fresh[BETWEEN + name] = model
-            self.changed.add(BETWEEN + name)
+            self.put("", name, model)
         self.brought = (*self.brought, *(one for one in brought.models if one not in self.brought))
         for side, kin in enumerate(self.sides):
-            if brought.noise[side]:
-                kin.noise = brought.noise[side]
-            known = {name: one.sides[side] for name, one in brought.models.items()}
-            kin.brought |= {name: sums_of(data, self.d) for name, data in known.items() if data}
-            kin.scatter |= {
-                name: Scatter(*one[side]) for name, one in brought.scatter.items() if known[name]
-            }
-            if kin.brought:
-                scatters = [kin.scatter_of(name) for name in kin.brought]
-                ridge, bias = (
-                    float(np.exp(np.mean(np.log([getattr(one, part) for one in scatters]))))
-                    for part in ("ridge", "bias")
-                )
-                kin.common = Scatter(ridge, bias)
-                if not kin.total:
-                    kin.conclude(sorted(kin.brought))
+            brought.count(kin, side)
         self.changed.add(HEAD)
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
@@ -282,11 +171,6 @@ class FamilyOwner:
     # What follows.
 
     @property
-    def seen(self) -> int:
-        """Return the number of rewards and bills in the members' reports."""
-        return sum(sum(one.seen) for one in self.members.values() if one.models)
-
-    @property
     def is_due(self) -> bool:
         """Tell whether the scatter should be estimated again."""
         seen = self.seen
@@ -299,7 +183,7 @@ class FamilyOwner:
             said = [one.noise[side] for one in self.members.values() if one.models]
             noise.append(float(np.median(said)) if said else 0.0)
         sides = deepcopy(self.sides)
-        return Estimating(sides, self._heard(), (noise[0], noise[1]), self.reports, self.rounds)
+        return Estimating(sides, self.heard(), (noise[0], noise[1]), self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
         """Put moved estimates in force, and send them to young members."""
@@ -314,26 +198,11 @@ class FamilyOwner:
 
     def recount(self) -> None:
         """Compute the sums anew of all that was said."""
-        for kin, heard in zip(self.sides, self._heard(), strict=True):
+        for kin, heard in zip(self.sides, self.heard(), strict=True):
             kin.total = {}
             for member, of in heard.items():
                 kin.hear(member, {}, {name: sums_of(data, self.d) for name, data in of.items()})
         self.counted = True
-
-    def _heard(self) -> tuple[Heard, Heard]:
-        found: tuple[Heard, Heard] = ({}, {})
-        for member, name, model in self.each():
-            for heard, data in zip(found, model.sides, strict=True):
-                if data:
-                    heard.setdefault(member, {})[name] = data
-        return found
-
-    def each(self) -> Iterator[tuple[str, str, Model]]:
-        """Yield what each member said of each model."""
-        for member, seen in self.members.items():
-            for name in seen.models:
-                if (model := self._sums(member + BETWEEN + name)) is not None:
-                    yield member, name, model
 
     # What members are told.
 
@@ -344,7 +213,22 @@ class FamilyOwner:
         seen = self.members[member]
         self.changed.add(member)
         self.waiting.pop(member, None)
-        said = {name: self._sums(member + BETWEEN + name) for name in seen.models}
+        models = self._told(member, seen)
+        others = sum(1 for name, one in self.members.items() if one.models and name != member)
+        aside = any(member in kin.aside for kin in self.sides)
+        slope = float(min(kin.slope.get(member, 1.0) for kin in self.sides))
+        names, found = list(models), []
+        size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
+        for at in range(0, len(names) or 1, size):
+            seen.n += 1
+            part = {name: models[name] for name in names[at : at + size]}
+            more = at + size < len(names)
+            found.append(Told(self.name, seen.born, seen.n, part, more, others, aside, slope))
+        return found
+
+    def _told(self, member: str, seen: MemberSeen) -> dict[str, Model]:
+        """Return the family's sums for a member, by model."""
+        said = {name: self.sums(member, name) for name in seen.models}
         sides = []
         for side, kin in enumerate(self.sides):
             own = {
@@ -353,25 +237,11 @@ class FamilyOwner:
                 if model is not None and model.sides[side]
             }
             sides.append(_written(kin.told(member, own, seen.names)))
-        others = sum(1 for name, one in self.members.items() if one.models and name != member)
-        aside = any(member in kin.aside for kin in self.sides)
-        slope = min(kin.slope.get(member, 1.0) for kin in self.sides)
-        models = {
+        return {
             name: Model(sides[0].get(name, b""), sides[1].get(name, b""))
             for name in seen.names
             if name in sides[0] or name in sides[1]
         }
-        names = list(models)
-        size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
-        found = []
-        for at in range(0, len(names) or 1, size):
-            seen.n += 1
-            part = {name: models[name] for name in names[at : at + size]}
-            more = at + size < len(names)
-            found.append(
-                Told(self.name, seen.born, seen.n, part, more, others, aside, float(slope))
-            )
-        return found
 
 
 def _written(told: dict[str, Sums]) -> dict[str, bytes]:

@@ -9,7 +9,8 @@ from msgspec import Struct, json, msgpack
 
 from router_state.errors import DamagedState, UnusablePrior
 from router_state.families.family_kin import Kin, Scatter
-from router_state.families.family_owner import BETWEEN, HEAD, FamilyOwner, MemberSeen
+from router_state.families.family_owner import FamilyOwner
+from router_state.families.family_register import BETWEEN, HEAD, MemberSeen
 from router_state.families.family_reports import Model
 from router_state.families.family_sums import Sums, sums_of
 from router_state.learning.guess import COSTS, REWARDS, Guess

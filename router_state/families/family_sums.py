@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -45,6 +46,13 @@ class Sums:
         """Return this share of the sums."""
         return Sums(share * self.A, share * self.b)
 
+    @classmethod
+    def of_triangle(cls, values: Vector, d: int) -> Sums:
+        """Invert `triangle`."""
+        A, at = np.zeros((d, d)), lower(d)
+        A[at] = values[: len(at[0])]
+        return cls(A + np.tril(A, -1).T, values[len(at[0]) :])
+
     def triangle(self) -> Vector:
         """Return the lower triangle of A, row by row, then b."""
         return np.concatenate([self.A[lower(len(self.b))], self.b])
@@ -55,13 +63,18 @@ def bytes_of(sums: Sums) -> bytes:
     return sum_bytes.pack(sums.A, sums.b)
 
 
+@lru_cache(maxsize=64)
 def sums_of(data: bytes, d: int) -> Sums:
-    """Invert `bytes_of`, but for the rounding.
+    """Invert `bytes_of`, but for the rounding. A report, or a prior, asks for the same sums several
+    times.
 
     Raises:
         UnusablePrior: these are no sums of d dimensions.
     """
-    return Sums(*sum_bytes.unpack(data, d))
+    found = Sums(*sum_bytes.unpack(data, d))
+    for shared in (found.A, found.b):
+        shared.flags.writeable = False
+    return found
 
 
 def require_usable(sums: Sums) -> None:

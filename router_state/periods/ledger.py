@@ -287,10 +287,11 @@ class Ledger:
     def forget(self, record: RequestRecord) -> None:
         """Note that a request is forgotten; its cost stays charged."""
         bill = record.bill
+        usd = record.charged_usd if bill is None else bill.cost_usd
         for accounts in self.accounts:
             if (account := accounts.of(record.decided_at, record.seq)) is not None:
                 account.gone += 1
-                account.gone_usd += record.expected_cost_usd if bill is None else bill.cost_usd
+                account.gone_usd += usd
         self._journal.pieces.add(PIECE)
 
     def pack(self) -> Document:

@@ -35,10 +35,10 @@ SLOPE, SLOPE_SQUARES = 0.3, 0.08
 
 
 class ModelPairs(NamedTuple):
-    """Pairs of one model: how many, and the means of the judge's label and of gold. `learned` are
-    the judge's labels that the model has learned, and `mean` is their mean."""
+    """Pairs of one model: how many still count, and the means of the judge's label and of gold.
+    `learned` are the judge's labels that the model has learned, and `mean` is their mean."""
 
-    n: int
+    n: float
     judge: float
     gold: float
     learned: float
@@ -93,7 +93,7 @@ def _seen(pairs: Mapping[str, ModelPairs], within: Within) -> dict[str, _Seen]:
     variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + n * left) / (SPREAD_PAIRS + n)
     found: dict[str, _Seen] = {}
     for model, one in pairs.items():
-        if one.n < 1:
+        if one.n <= 0.0:
             continue
         offset, doubt = one.judge - one.gold, variance / one.n
         if one.learned > 0.0:

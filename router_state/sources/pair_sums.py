@@ -14,6 +14,9 @@ PARTS = 10_000
 """Labels are measured in such parts. Sums of products of 10¹⁰ pairs are 64-bit integers then."""
 LEAST_SPREAD = 1e-9
 """Least variance of labels of which a slope or a correlation can be said."""
+LEAST_BETWEEN = 0.05
+"""Least mean of label·(1 − label) of a source that says much between 0 and 1: it is 0 of thumbs,
+and 0.05 of labels that are all 0.95."""
 
 
 class Moments(Struct, array_like=True, gc=False):
@@ -45,6 +48,12 @@ class Moments(Struct, array_like=True, gc=False):
         squares = self.yy - 2 * self.yr + self.rr
         around = (squares - d * d / n) / PARTS**2 if n else 0.0
         return of_mean(n, d / n / PARTS if n else 0.0, max(around, 0.0), alpha=alpha)
+
+    @property
+    def rarely_between(self) -> bool:
+        """Tell whether one of both sources hardly says anything between 0 and 1."""
+        between = min(self.y * PARTS - self.yy, self.r * PARTS - self.rr)
+        return between < LEAST_BETWEEN * self.n * PARTS**2
 
     @property
     def is_sound(self) -> bool:

@@ -19,6 +19,7 @@ from router_state.kernel import log_of
 from router_state.learning.intervals import Interval, of_mean
 from router_state.sources.pair_sums import PARTS, Moments
 from router_state.sources.parting_evidence import Since, log_sum
+from router_state.sources.unchanged_judge import unchanged_since
 
 FALSE_A_YEAR = 0.01
 """Probability that a router raises a false alert within a year."""
@@ -104,11 +105,15 @@ class Cell(Struct, array_like=True, gc=False):
         if self.first <= block < self.first + len(self.blocks):
             _count(self.blocks[block - self.first], y, r, -1)
 
-    def last_means(self) -> tuple[int, float, float]:
+    def last_means(self) -> tuple[float, float, float]:
         """Return the number of pairs of the blocks that are kept, and the means of the judge's
-        label and of gold: a judge that has changed is off as it is now."""
-        n, d, _ = self._last(len(self.blocks))
-        y, scale = sum(block.y for block in self.blocks), float(max(n, 1) * PARTS)
+        label and of gold: a judge that has changed is off as it is now. A block counts as much as
+        it is likely that the judge has not changed since."""
+        weighed = list(zip(unchanged_since(self.blocks), self.blocks, strict=True))
+        n = sum(weight * block.n for weight, block in weighed)
+        y = sum(weight * block.y for weight, block in weighed)
+        d = sum(weight * block.d for weight, block in weighed)
+        scale = PARTS * n if n > 0.0 else 1.0
         return n, y / scale, (y - d) / scale
 
     def lately(self) -> Interval | None:
@@ -124,15 +129,19 @@ class Cell(Struct, array_like=True, gc=False):
             alpha: probability of a false alert in a year.
         """
         told = self.told or Parted(0.0, 0.0, 0)
-        found = [
-            (log_of(share) + since.evidence(min(max(since.mean, told.low), told.high)), since)
-            for share, since in self._since(told.block)
-            if share > 0.0
-        ]
-        if not found or log_sum([evidence for evidence, _ in found]) < log_of(1.0 / alpha):
+
+        def unchanged(since: Since) -> float:
+            return min(max(since.mean, told.low), told.high)
+
+        begun = [(share, since) for share, since in self._since(told.block) if share > 0.0]
+        # Evidence is dear, and no evidence makes so small a change worth an alert.
+        if all(abs(since.mean - unchanged(since)) < LEAST_SIZE for _, since in begun):
+            return None
+        found = [(log_of(share) + one.evidence(unchanged(one)), one) for share, one in begun]
+        if log_sum([evidence for evidence, _ in found]) < log_of(1.0 / alpha):
             return None
         _, since = max(found)
-        if abs(since.mean - min(max(since.mean, told.low), told.high)) < LEAST_SIZE:
+        if abs(since.mean - unchanged(since)) < LEAST_SIZE:
             return None
         offset = since.offset(alpha)
         self.told = Parted(offset.low, offset.high, self.first + len(self.blocks))
@@ -145,16 +154,17 @@ class Cell(Struct, array_like=True, gc=False):
         Args:
             first: number of the first block that counts.
         """
+        rare = self.all.rarely_between
         every = self.all.n, self.all.y - self.all.r, self.all.yy - 2 * self.all.yr + self.all.rr
         if not first and every[0] >= LEAST_PAIRS:
-            yield FROM_THE_FIRST, _since_pairs(every, (0, 0, 0))
+            yield FROM_THE_FIRST, _since_pairs(every, (0, 0, 0), rare)
         n = d = dd = 0
         for number in reversed(range(max(self.first, first), self.first + len(self.blocks))):
             block = self.blocks[number - self.first]
             n, d, dd = n + block.n, d + block.d, dd + block.dd
             if n >= LEAST_PAIRS:
                 before = every[0] - n, every[1] - d, every[2] - dd
-                yield block.share, _since_pairs((n, d, dd), before)
+                yield block.share, _since_pairs((n, d, dd), before, rare)
 
     def _last(self, count: int) -> tuple[int, int, int]:
         last = self.blocks[-count:]
@@ -177,10 +187,10 @@ def _count(block: Block, y: int, r: int, times: int) -> None:
     block.dd += times * d * d
 
 
-def _since_pairs(pairs: tuple[int, int, int], before: tuple[int, int, int]) -> Since:
+def _since_pairs(pairs: tuple[int, int, int], before: tuple[int, int, int], rare: bool) -> Since:
     """Return the pairs since one of them, from numbers, Σ and Σ of squares of differences."""
     n, d, _ = pairs
-    return Since(n, d / n / PARTS, _around(*pairs), before[0], _around(*before))
+    return Since(n, d / n / PARTS, _around(*pairs), before[0], _around(*before), rare)
 
 
 def _around(n: int, d: int, dd: int) -> float:

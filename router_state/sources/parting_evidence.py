@@ -12,6 +12,14 @@ plus those of the prior, and ν the pairs of the prior. Without a change e is 1 
 expectation does not grow with pairs (Ville 1939). This holds on average over the prior of σ², and
 for normal differences. S is at least the squares that the pairs since then give alone, so a spread
 that grows makes e smaller.
+
+Where a source says hardly anything between 0 and 1, differences of 1 may be rare, and are far from
+normal. The evidence of such pairs is no more than that of differences of which nothing is assumed
+but that they are between −1 and 1 (Fan, Grama and Liu 2015, arXiv:1403.7143):
+
+    e = mean over ± and the bets λ of exp(±λ·n·(m − m₀) ÷ c − (−λ − log(1 − λ))·Σ(d − m₀)² ÷ c²)
+
+with c = 1 + |m₀|. Its expectation is at most 1 at every look.
 """
 
 from __future__ import annotations
@@ -29,15 +37,22 @@ MOST_BEFORE = 128
 """Pairs before for which the pairs before count, at most: a spread may change."""
 
 
+BETS = (0.1, 0.2, 0.4, 0.7)
+"""Shares λ of what is at stake that are bet on a pair: the best one is near m ÷ (the differences'
+variance + m²)."""
+
+
 class Since(NamedTuple):
     """Pairs since one of them: how many, their mean difference, and Σ of squares around that; and
-    how many pairs there were before, with their Σ of squares."""
+    how many pairs there were before, with their Σ of squares. `rare`: whether differences may be
+    rare and large."""
 
     n: int
     mean: float
     squares: float
     before: int
     squares_before: float
+    rare: bool = False
 
     def _spread(self) -> tuple[float, float]:
         """Return S, and the pairs ν of the prior."""
@@ -50,6 +65,21 @@ class Since(NamedTuple):
 
     def evidence(self, unchanged: float) -> float:
         """Return log e against an offset."""
+        normal = self._normal(unchanged)
+        return min(normal, self._bounded(unchanged)) if self.rare else normal
+
+    def _bounded(self, unchanged: float) -> float:
+        apart, most = self.mean - unchanged, 1.0 + abs(unchanged)
+        moved = self.n * apart / most
+        squares = (self.squares + self.n * apart * apart) / most**2
+        logs = [
+            sign * bet * moved + (bet + log_of(1.0 - bet)) * squares
+            for bet in BETS
+            for sign in (1.0, -1.0)
+        ]
+        return log_sum(logs) - log_of(float(len(logs)))
+
+    def _normal(self, unchanged: float) -> float:
         spread, known = self._spread()
 
         def log_ratio(size: float) -> float:

@@ -52,7 +52,7 @@ def _judge(
         found["since_then"] = itself.all.offset().rounded()
     if judge in declared.calibrate:
         found["calibrate"] = declared.calibrate[judge]
-    if (advice := _advice(known, within)) is not None:
+    if (advice := _advice(known, within, declared.calibrate.get(judge))) is not None:
         found["advice"] = advice
     most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
     learned = {model: labels.get((judge, model)) for model in most}
@@ -62,9 +62,12 @@ def _judge(
     return found
 
 
-def _advice(known: Mapping[str, Cell], within: Within) -> str | None:
-    """Return the `calibrate` that a judge's pairs recommend; None: none."""
-    if says_nothing(within):
+def _advice(known: Mapping[str, Cell], within: Within, mode: str | None) -> str | None:
+    """Return the `calibrate` that is recommended; None: none.
+
+    `on` from the start (lab/docs/sources.md); where something else is declared, what the pairs say.
+    """
+    if mode is None or says_nothing(within):
         return ON
     offsets = [cell.all.offset() for cell in known.values()]
     return OFFSET if any(one.low > 0.0 or one.high < 0.0 for one in offsets) else None

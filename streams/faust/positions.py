@@ -17,10 +17,10 @@ def positions(consumer: AIOKafkaConsumer) -> list[tuple[TopicPartition, TopicPar
     """Return the assigned partitions that have a position, each with aiokafka's state of it."""
     subscription = consumer._subscription.subscription
     assignment = None if subscription is None else subscription.assignment
-    states = (
-        [] if assignment is None else [(tp, assignment.state_value(tp)) for tp in assignment.tps]
-    )
-    return [(tp, state) for tp, state in states if state.has_valid_position]
+    if assignment is None:
+        return []
+    state_of = assignment.state_value
+    return [(tp, state) for tp in assignment.tps if (state := state_of(tp)).has_valid_position]
 
 
 def fetch_only(

@@ -149,7 +149,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
             await asyncio.sleep(BEHIND_FOR)
         # Not in a backlog: more of it is on the log, and a fetch brings much.
         elif self.app.sources.unfinished and caught_up >= fetched.keys():
-            self._thread.pace.rest()
+            self._thread.pace.rest(fetched)
 
     async def _deliver(self, tp: TP, records: list[Record]) -> None:
         if tp.topic == self.app.settings.changelog:

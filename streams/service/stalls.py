@@ -6,13 +6,18 @@ import asyncio
 import time
 from collections.abc import Callable
 
-LOOK_EVERY = 0.05
-"""Seconds between two looks: how exactly a stall is measured."""
+from streams.service.duties import after
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks, which share their wakeups with the timers: a shorter stall is seen if
+it lasts beyond the next look."""
 
 
 async def watch_loop(observe: Callable[[float], object], *, every: float = LOOK_EVERY) -> None:
     """Observe, without end, the seconds by which the loop wakes later than it was asked to."""
+    clock = asyncio.get_running_loop().time
     while True:
-        asked = time.perf_counter() + every
-        await asyncio.sleep(every)
+        wait = after(clock(), every) - clock()
+        asked = time.perf_counter() + wait
+        await asyncio.sleep(wait)
         observe(max(0.0, time.perf_counter() - asked))

@@ -42,7 +42,7 @@ rewards find the decisions of their group.
 """
 PUBLISH_EVERY = 0.2
 """Seconds between two rounds of `pb.lambda`."""
-HOLD_BACK_EVERY = 0.1
+HOLD_BACK_EVERY = 0.2
 """Seconds between two checks whether bills and labels outrun the requests."""
 GRANT_EVERY = 0.5
 """Seconds between two rounds of pools' grants and members' reports."""

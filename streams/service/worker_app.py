@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agents.dead_letters import DeadLetters
 from agents.group import Group
+from agents.outbox import DeadLetters
 from agents.table import keys
 from ground.boundary import Produce
 from schemas.topic_roles import SOURCES

@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from agents.group import Group
 from agents.interfaces import Encode, Prompt
 from agents.refusal_kinds import EncoderUnavailable
+from agents.table.keys import OF
 from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
 from router_state.config import Vector
@@ -34,14 +35,63 @@ OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
     *("reward_withdrawn", "parked", "expired", "forgotten", "forgotten_early"),
-    *("declaration_repeated", "internal_error", "router_unreadable", "set_aside"),
+    *("declaration_repeated", "internal_error", "set_aside"),
+    *(f"{what}_unreadable" for what in OF.values()),
 )
 """Labels of `pb_outcomes_total`, all there from the start: a rate over a series that was just born
 is blind."""
 
 
-class Metrics:
-    """The metrics of one worker, all with the prefix `pb_`.
+class ConditionMetrics:
+    """The metrics of a worker's condition: its event loop, its partitions and recoveries, its
+    membership, and how far it is from the ends of its topics.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.stalls = Histogram(
+            "pb_loop_stall_seconds",
+            "How much later than asked for the event loop came back",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.ready = Gauge(
+            "pb_ready",
+            "1 while the worker owns recovered partitions and makes progress",
+            registry=registry,
+        )
+        self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
+        self.topic_partitions = Gauge(
+            "pb_topic_partitions", "Partitions that each topic has", registry=registry
+        )
+        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
+        self.recovery_seconds = Gauge(
+            "pb_recovery_seconds", "Duration of the last recovery", registry=registry
+        )
+        self.heartbeat_gaps = Histogram(
+            "pb_heartbeat_gap_seconds",
+            "Time between two heartbeats that the group confirmed",
+            buckets=GAPS,
+            registry=registry,
+        )
+        self.unacked = Gauge(
+            "pb_unacked_events", "Events fetched and not finished", registry=registry
+        )
+        self.committed = Gauge(
+            "pb_committed_offset",
+            "Committed source offset",
+            ["topic", "partition"],
+            registry=registry,
+        )
+        self.end = Gauge(
+            "pb_end_offset",
+            "End of the source partition",
+            ["topic", "partition"],
+            registry=registry,
+        )
+
+
+class Metrics(ConditionMetrics):
+    """The metrics of one worker, all with the prefix `pb_`: of its condition, and of events.
 
     Args:
         sources: short names of the topics that are read.
@@ -49,6 +99,7 @@ class Metrics:
 
     def __init__(self, sources: Iterable[str] = SOURCES) -> None:
         registry = self.registry = new_registry()
+        super().__init__(registry)
         self.events = Counter(
             "pb_events_total", "Source events finished", ["topic"], registry=registry
         )
@@ -89,51 +140,11 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
-        self.stalls = Histogram(
-            "pb_loop_stall_seconds",
-            "How much later than asked for the event loop came back",
-            buckets=SECONDS,
-            registry=registry,
-        )
         self.records = Counter(
             "pb_changelog_records_total", "Changes made durable", registry=registry
         )
         self.bytes = Counter(
             "pb_changelog_bytes_total", "Size of the changes made durable", registry=registry
-        )
-        self.ready = Gauge(
-            "pb_ready",
-            "1 while the worker owns recovered partitions and makes progress",
-            registry=registry,
-        )
-        self.partitions = Gauge("pb_partitions", "Partitions owned", registry=registry)
-        self.topic_partitions = Gauge(
-            "pb_topic_partitions", "Partitions that each topic has", registry=registry
-        )
-        self.recoveries = Counter("pb_recoveries_total", "Recoveries completed", registry=registry)
-        self.recovery_seconds = Gauge(
-            "pb_recovery_seconds", "Duration of the last recovery", registry=registry
-        )
-        self.heartbeat_gaps = Histogram(
-            "pb_heartbeat_gap_seconds",
-            "Time between two heartbeats that the group confirmed",
-            buckets=GAPS,
-            registry=registry,
-        )
-        self.unacked = Gauge(
-            "pb_unacked_events", "Events fetched and not finished", registry=registry
-        )
-        self.committed = Gauge(
-            "pb_committed_offset",
-            "Committed source offset",
-            ["topic", "partition"],
-            registry=registry,
-        )
-        self.end = Gauge(
-            "pb_end_offset",
-            "End of the source partition",
-            ["topic", "partition"],
-            registry=registry,
         )
         self._begin_at_zero(tuple(sources))
 

@@ -117,48 +117,17 @@ class AnswerCheck:
         except MalformedEvent as error:
             self._findings.violation(Kind.MALFORMED, where, str(error))
             return
+        incarnation = self._incarnation_of(route, where)
         engine = self._evidence.engines.get(route.router_id)
-        # Routes are read in order, so a seq that restarts shows that the router was removed in
-        # between.
-        incarnations = self.answers.incarnations.setdefault(route.router_id, [Incarnation()])
-        incarnation = incarnations[-1]
-        known = incarnation.decisions.get(route.seq)
-        if (
-            not route.repeat
-            and incarnation.decisions
-            and self._starts_anew(route, incarnation, where)
-        ):
-            incarnation = Incarnation()
-            incarnations.append(incarnation)
-            known = None
-            # A router that was declared again counts seq from 1, and may get known request ids.
-            for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
-                del self.answers.decided[ref]
-                self.answers.earlier.add(ref)
         if engine is not None and self._is_beyond(route, engine):
             self._later[route.router_id, route.request_id] = where
             # decided after the state was read, unless its request was decided before or never sent
             return
         ref = (route.router_id, route.request_id)
-        checksum = answer_checksum(route)
+        known, checksum = incarnation.decisions.get(route.seq), answer_checksum(route)
         if known is None and not route.repeat:
-            self._findings.checked["decisions"] += 1
             incarnation.decisions[route.seq] = (route.request_id, checksum)
-            incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
-            if route.applied is not None and route.applied.since is not None:
-                incarnation.note(route.applied.since)
-            before = self.answers.decided.get(ref)
-            if before is not None and incarnation.has_forgotten(before):
-                self.answers.asked_again.add(route.router_id)
-            elif before is not None:
-                self._findings.violation(
-                    Kind.ANSWERED_TWICE,
-                    where,
-                    f"{route.request_id}: seq {before} and seq {route.seq}",
-                )
-            self.answers.decided[ref] = route.seq
-            self._answered[ref] += 1
-            explain(route, where, self._findings)
+            self._decide(route, incarnation, where)
         elif known is not None and known != (route.request_id, checksum):
             self._findings.violation(
                 Kind.CONTRADICTION, where, f"seq {route.seq} was answered otherwise before"
@@ -169,6 +138,41 @@ class AnswerCheck:
             )
         if route.repeat:
             self._answered[ref] += 1
+
+    def _incarnation_of(self, route: RouteDecided, where: str) -> Incarnation:
+        """Return a route's incarnation; it begins if the router was removed before the route."""
+        # Routes are read in order, so a seq that restarts shows that the router was removed in
+        # between.
+        incarnations = self.answers.incarnations.setdefault(route.router_id, [Incarnation()])
+        latest = incarnations[-1]
+        if route.repeat or not latest.decisions or not self._starts_anew(route, latest, where):
+            return latest
+        incarnations.append(Incarnation())
+        # A router that was declared again counts seq from 1, and may get known request ids.
+        for ref in [ref for ref in self.answers.decided if ref[0] == route.router_id]:
+            del self.answers.decided[ref]
+            self.answers.earlier.add(ref)
+        return incarnations[-1]
+
+    def _decide(self, route: RouteDecided, incarnation: Incarnation, where: str) -> None:
+        """Note a decision that is no repeat, and check its terms."""
+        ref = (route.router_id, route.request_id)
+        self._findings.checked["decisions"] += 1
+        incarnation.config_offset = max(incarnation.config_offset, route.config_offset)
+        if route.applied is not None and route.applied.since is not None:
+            incarnation.note(route.applied.since)
+        before = self.answers.decided.get(ref)
+        if before is not None and incarnation.has_forgotten(before):
+            self.answers.asked_again.add(route.router_id)
+        elif before is not None:
+            self._findings.violation(
+                Kind.ANSWERED_TWICE, where, f"{route.request_id}: seq {before} and seq {route.seq}"
+            )
+        self.answers.decided[ref] = route.seq
+        if route.applied is not None:
+            self.answers.billed_to[ref] = route.applied.costs
+        self._answered[ref] += 1
+        explain(route, where, self._findings)
 
     def _is_beyond(self, route: RouteDecided, engine: Engine) -> bool:
         """Tell whether a decision is newer than the router's state, in the same incarnation."""

@@ -15,6 +15,7 @@ from router_state.record import RequestRecord
 from router_state.router import RouterState
 from router_state.sessions.credit import WHOLE
 from router_state.sessions.ranks import BELOW_OWN
+from router_state.sources.measured_sources import MeasuredSources
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
@@ -107,6 +108,7 @@ class FeedbackCheck:
         self._rank_of = rank_of
         self._booked = Booked()
         self._orphans: set[Ref] = set()
+        self._ranked_otherwise: set[str] = set()
         self._unclear: dict[str, str] = dict.fromkeys(
             answers.asked_again,
             "a request that was forgotten was asked again: its bills and rewards can't be told "
@@ -177,8 +179,11 @@ class FeedbackCheck:
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
                 ref = (event.router_id, event.request_id)
                 self._booked.unmatched[event.router_id] += event.cost_usd or 0.0
-                self._orphans.add(ref)
-                self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
+                decided_at = self._answers.billed_to.get(ref)
+                # One that came after the decision is of a forgotten request.
+                if decided_at is None or record.offset <= decided_at:
+                    self._orphans.add(ref)
+                    self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
         return None if record.offset in self._evidence.waiting[topic] else event
 
@@ -300,8 +305,11 @@ class FeedbackCheck:
             credited = label is None and learned in self._booked.sessions[router_id]
             if learned == label or credited or self._kept_by_session(router_id, record):
                 continue
-            # Labels that came before sources were declared ranked otherwise.
-            if sources.gold is not None and record.config_offset != engine.state.config.offset:
+            # Labels that came before sources were declared, or until then, ranked otherwise.
+            kept = record.call is not None and MeasuredSources.name in record.call.kept
+            by_sources = sources.gold is not None or kept
+            if by_sources and record.config_offset != engine.state.config.offset:
+                self._ranked_otherwise.add(router_id)
                 self._findings.unprovable(
                     "rewards", name_of(ref), "another declaration was in force at its decision"
                 )
@@ -371,11 +379,8 @@ class FeedbackCheck:
             return None
         return None if bill is None else bill.usd(record, engine.state)
 
-    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
-        state, where = engine.state, f"router {router_id}"
-        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
-        billed = self._booked.bills.keys() | self._booked.later.keys()
-        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
+    def _check_spend(self, where: str, spend_usd: float, usd: list[float | None]) -> None:
+        """Compare the dollars spent with the bills; None is a bill whose price is not known."""
         # Prices are forgotten together with their request.
         if None in usd:
             self._findings.unprovable(
@@ -386,11 +391,15 @@ class FeedbackCheck:
                 Kind.SPEND,
                 where,
                 "spend_usd",
-                state.spend_usd,
+                spend_usd,
                 # The exact sum is rounded once, so that a difference comes from the state's
                 # rounding alone.
                 math.fsum(amount for amount in usd if amount is not None),
             )
+
+    def _check_unmatched(self, router_id: str, engine: Engine, ends: Ends) -> None:
+        """Compare the dollars of bills without a decision with the topics."""
+        state, where = engine.state, f"router {router_id}"
         unmatched = self._booked.unmatched[router_id]
         # A router that was removed before any decision leaves only orphans.
         if state.unmatched_cost_usd < unmatched - TOLERANCE and ends.perhaps_between(
@@ -407,10 +416,23 @@ class FeedbackCheck:
             self._same(
                 Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, unmatched
             )
+
+    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
+        state, where = engine.state, f"router {router_id}"
+        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
+        billed = self._booked.bills.keys() | self._booked.later.keys()
+        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
+        self._check_spend(where, state.spend_usd, usd)
+        self._check_unmatched(router_id, engine, ends)
         awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
         labels = self._labels(router_id, engine, decided)
+        if router_id in self._ranked_otherwise and labels != state.rewards_applied:
+            self._findings.unprovable(
+                "rewards", where, "another declaration was in force when labels came"
+            )
+            labels = state.rewards_applied
         for name, found, expected in (
             ("settled", state.settled, len(usd)),
             ("rewards_applied", state.rewards_applied, labels),

@@ -79,6 +79,7 @@ class Answers:
         incarnations: incarnations of each router, the present one last.
         decided: {request: seq} of the present incarnation; `earlier`: requests of earlier
             incarnations.
+        billed_to: {request: last offset of pb.costs that the state contained at its decision}.
         asked_again: routers that decided a forgotten request a second time.
         strays, forwarded: events here that belong to other partitions, and events that were
             forwarded from there.
@@ -87,6 +88,7 @@ class Answers:
     incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
     decided: dict[Ref, int] = field(default_factory=dict)
     earlier: set[Ref] = field(default_factory=set)
+    billed_to: dict[Ref, int] = field(default_factory=dict)
     asked_again: set[str] = field(default_factory=set)
     strays: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     forwarded: Counter[tuple[str, str, str]] = field(default_factory=Counter)

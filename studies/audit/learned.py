@@ -13,6 +13,7 @@ from agents.table import keys
 from router_state.changes import HEAD
 from router_state.config import Vector
 from router_state.costs.input_tokens import PIECE as TOKENS
+from router_state.endings.endings import PIECE as ENDINGS
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
 from router_state.families.family_member import Family
@@ -227,11 +228,20 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
     # `check_periods` proves the accounts; refusals note there what the history does not hold.
     for name in {TOKENS, AVAILABILITY, LATENCY, *of_capabilities} - {PERIODS} - found.keys():
         piece = state_pieces.pack_piece(state, name)
-        value = {} if piece is None else loads(piece)
-        # A refused request may have found that no model answers; the history does not hold it.
-        found[name] = list(_flat(value["models"] if name == AVAILABILITY and value else value))
+        found[name] = list(_flat(_decisive(name, {} if piece is None else loads(piece))))
     head = loads(state_pieces.pack_piece(state, HEAD) or b"")
+    # Whether a cap was found used up is such a note, see `_decisive`.
+    head["caps"] = [numbers[:2] for numbers in head.get("caps", ())]
     return found | {f"{HEAD}:{part}": list(_flat(head.get(part))) for part in LEARNED_OF_HEAD}
+
+
+def _decisive(name: str, value: Json) -> Json:
+    """Return what decisions depend on of a piece. What else it holds notes that an alert was
+    raised, maybe by a refused request, which the history does not hold.
+    """
+    if name == AVAILABILITY and value:
+        return value["models"]
+    return value | {"told": {}} if name == ENDINGS and value else value
 
 
 def _flat(value: Json) -> Iterator[Json]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from agents.dead_letters import refusal_of
+from agents.outbox import refusal_of
 from agents.table import keys
 from agents.table.recovered import Recovered
 from router_state.engine import Engine

@@ -8,7 +8,8 @@ import numpy as np
 
 from agents.members.kin_notes import estimated
 from router_state.config import LIVE, Price
-from router_state.families.family_owner import FIRST_ROUNDS, FamilyOwner
+from router_state.families.family_estimating import FIRST_ROUNDS
+from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report
 from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of
 from router_state.kernel import list_price_of

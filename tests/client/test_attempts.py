@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import numpy as np
 import pytest
 import pytest_asyncio
 
@@ -218,3 +219,14 @@ async def test_threads_follow_plans_too(gateway: Gateway) -> None:
         attempt.reward(1.0, source="user")
     books = await gateway.settled("a-sync", settled=1, rewards_applied=1)
     assert books["spend_usd"] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("wrong", ["1", None, -0.1, 1.5, float("nan"), [1.0]])
+async def test_what_is_no_verdict_is_refused_before_it_is_sent(wrong: Any) -> None:
+    sent = Sent()
+    (attempt,) = [one async for one in attempts_of(decision(sent, *PLAN), sent)]
+    with pytest.raises(ValueError, match="verdict lies in"):
+        await attempt.verdict("tests", wrong)
+    assert not sent.sent
+    await attempt.verdict("tests", np.bool_(True))  # type: ignore[arg-type]  # a column's value
+    assert sent.sent

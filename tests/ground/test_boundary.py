@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.dead_letters import DeadLetters
 from agents.group import Answers
-from agents.outbox import Outbox
+from agents.outbox import DeadLetters, Outbox
 from ground.boundary import Attempt, GaveUp, retrying, undoing
 from schemas.dlq import DeadLetter
 from schemas.event import MalformedEvent, decode_keyed

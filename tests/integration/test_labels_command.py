@@ -57,13 +57,17 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
     assert links == [("l-2", "https://a.test/l-2"), ("l-1", "https://a.test/l-1")]
     for task, stars in zip(tasks, (4, 9), strict=True):
         result = {"type": "rating", "value": {"rating": stars}, "from_name": "reward"}
-        task["annotations"] = [{"completed_by": {"email": "ben@a.test"}, "result": [result]}]
+        ben = {"completed_by": {"email": "ben@a.test"}, "updated_at": "2026-02-02T10:00:00Z"}
+        task["annotations"] = [{**ben, "result": [result]}]
     path.write_text(json.dumps(tasks))
     refused = run(worker, "labels", "import", "label-studio", str(path), router=ROUTER)
     assert refused.exit_code == 1
     assert "request l-1: 9 is not on the scale from 1 to 5" in refused.output
     assert listed(worker) == ["l-2", "l-1"]  # of a file with a wrong label nothing is sent
 
+    first = {**tasks[0]["annotations"][0], "updated_at": "2026-02-01T10:00:00Z"}
+    first["result"] = [{"type": "number", "value": {"number": 1}, "from_name": "reward"}]
+    tasks[0]["annotations"].append(first)  # of a person's labels in one file the last one counts
     tasks[1]["annotations"] = [{"completed_by": 7, "result": [], "was_cancelled": True}]
     path.write_text(json.dumps(tasks))
     importing = ("labels", "import", "label-studio", str(path))

@@ -776,10 +776,10 @@ class Played:
         self.lines.append(("lambda", value))
 
 
-def hashes(name: str) -> dict[str, str]:
-    """Return a digest of each kind of lines of a world."""
+def hashes(played: Played) -> dict[str, str]:
+    """Play a world, and return a digest of each kind of its lines."""
     found = {kind: blake2b(digest_size=16) for kind in ("decisions", "alerts", "lambda", "pieces")}
-    for kind, line in Played(name).play():
+    for kind, line in played.play():
         found[kind].update(line + b"\n")
     return {kind: digest.hexdigest() for kind, digest in found.items()}
 
@@ -790,7 +790,7 @@ def main() -> None:
         for kind, line in Played(sys.argv[1]).play():
             print(kind, line.decode(errors="backslashreplace"))
         return
-    found = {name: hashes(name) for name in WORLDS}
+    found = {name: hashes(Played(name)) for name in WORLDS}
     FIXTURE.write_text(json.dumps(found, indent=1) + "\n")
 
 

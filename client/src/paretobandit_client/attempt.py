@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Unpack
 
-from paretobandit_client import checks
+from paretobandit_client import bounds, checks
 from paretobandit_client.decision import Bill, Decision, Reports
 from paretobandit_client.sent_events import Call, Step
 from paretobandit_client.verifying import Verifier, verdict_of
@@ -78,7 +78,7 @@ class Attempt:
         Where the plan's verifier says too little, the next attempt follows. One that fails or takes
         too long is not reported: the answer counts as it is.
         """
-        number = float(value)
+        number = bounds.verdict(value)
         await self._reports.verdict(
             self.request_id, verifier, number, attempt=self.number, revision=revision
         )

@@ -85,6 +85,12 @@ def number(name: str, value: object) -> Plain:
     return found
 
 
+def verdict(value: object) -> float:
+    """Return a verdict, True and False as 1 and 0. Raises ValueError."""
+    said = own(value)
+    return float(said if isinstance(said, bool) else number("verdict", said))
+
+
 def plain(value: object, *, whole: bool) -> Plain | None:
     """Return a number as Python's own; None for what is no number, or no whole one where that is
     meant.

@@ -194,12 +194,7 @@ def _verifiers(value: object) -> tuple[str, ...]:
 def _verdicts(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise ValueError(f"verdicts must be numbers by verifiers, not {value!r}")
-    found = {
-        bounds.name("verifier", name): bounds.number(
-            "verdict", float(one) if isinstance(bounds.own(one), bool) else one
-        )
-        for name, one in value.items()
-    }
+    found = {bounds.name("verifier", name): bounds.verdict(one) for name, one in value.items()}
     if len(found) > bounds.VERIFIERS:
         raise ValueError(f"verdicts must be at most {bounds.VERIFIERS}, not {len(found)}")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from paretobandit_client import checks
+from paretobandit_client import bounds, checks
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.client_errors import RouterError
 from paretobandit_client.link import Link
@@ -81,7 +81,7 @@ class RouterReports:
                 router_id=self.router_id,
                 request_id=request_id,
                 verifier=verifier,
-                verdict=float(value) if isinstance(value, bool) else value,
+                verdict=bounds.verdict(value),
                 attempt=attempt,
                 revision=revision,
             )

@@ -118,9 +118,8 @@ def _is_asynchronous(look: Verify) -> bool:
 def _number(name: str, said: object) -> float | None:
     if said is None:
         return None
-    said = bounds.own(said)
     try:
-        return float(said if isinstance(said, bool) else bounds.number("verdict", said))
+        return bounds.verdict(said)
     except ValueError:
         log.warning(
             "verifier %s said no verdict but %s: True, False or a number from 0 to 1",

@@ -123,8 +123,20 @@ def _rows(name: str) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, file)
 
 
-def _thumbs(numbers: np.random.Generator, n: int, differs: float) -> Array:
-    return numbers.choice([-1.0, 0.0, 1.0], n, p=[differs / 2, 1.0 - differs, differs / 2])
+Pairs = tuple[Array, Array]
+"""Labels of a judge and of gold."""
+
+
+def beside(numbers: np.random.Generator, differences: Array) -> Pairs:
+    """Return pairs whose labels differ by so much: gold is between 0 and 1, in steps of a
+    hundredth."""
+    gold = np.clip(0.6 + 0.15 * numbers.standard_normal(len(differences)), 0.0, 1.0).round(2)
+    return gold + differences, gold
+
+
+def _thumbs(numbers: np.random.Generator, n: int, differs: float) -> Pairs:
+    gold = (numbers.random(n) < 0.5).astype(np.float64)
+    return np.where(numbers.random(n) < differs, 1.0 - gold, gold), gold
 
 
 def _by_turns(numbers: np.random.Generator, n: int, spreads: tuple[float, float]) -> Array:
@@ -133,32 +145,51 @@ def _by_turns(numbers: np.random.Generator, n: int, spreads: tuple[float, float]
     return numbers.standard_normal(n) * np.where(first, *spreads)
 
 
-def _both_drift(numbers: np.random.Generator, n: int) -> Array:
+def _both_drift(numbers: np.random.Generator, n: int) -> Pairs:
     level = 0.6 + 0.3 * np.sin(np.arange(n) / 300.0)
     judge, gold = (np.clip(level + 0.12 * numbers.standard_normal(n), 0.0, 1.0) for _ in range(2))
-    return judge - gold
+    return judge, gold
 
 
-def _binary_gold(numbers: np.random.Generator, n: int, likely: Array) -> Array:
-    return likely - (numbers.random(n) < likely)
+def _binary(numbers: np.random.Generator, likely: Array) -> Pairs:
+    return likely, (numbers.random(len(likely)) < likely).astype(np.float64)
 
 
-INNOCENT: dict[str, Callable[[np.random.Generator, int], Array]] = {
-    "normal, 0.06": lambda numbers, n: 0.06 * numbers.standard_normal(n),
-    "normal, 0.12": lambda numbers, n: 0.12 * numbers.standard_normal(n),
-    "heavy tails (t, 3 degrees)": lambda numbers, n: np.clip(
-        0.08 * numbers.standard_t(3, n), -1.0, 1.0
+def _mostly(numbers: np.random.Generator, n: int) -> Array:
+    return numbers.beta(4.0, 0.4, n)
+
+
+def _five_steps(numbers: np.random.Generator, n: int) -> Pairs:
+    """Return pairs whose gold is in five steps, mostly the highest."""
+    likely = _mostly(numbers, n)
+    return likely, numbers.binomial(4, likely) / 4.0
+
+
+def _skewed(numbers: np.random.Generator, n: int) -> Array:
+    return np.clip(0.12 * (numbers.gamma(1.0, 1.0, n) - 1.0), -1.0, 1.0)
+
+
+INNOCENT: dict[str, Callable[[np.random.Generator, int], Pairs]] = {
+    "normal, 0.06": lambda numbers, n: beside(numbers, 0.06 * numbers.standard_normal(n)),
+    "normal, 0.12": lambda numbers, n: beside(numbers, 0.12 * numbers.standard_normal(n)),
+    "heavy tails (t, 3 degrees)": lambda numbers, n: beside(
+        numbers, np.clip(0.08 * numbers.standard_t(3, n), -1.0, 1.0)
     ),
+    "skewed (gamma), 0.12": lambda numbers, n: beside(numbers, _skewed(numbers, n)),
     "thumbs, one in five differs": lambda numbers, n: _thumbs(numbers, n, 0.2),
     "thumbs, one in fifty differs": lambda numbers, n: _thumbs(numbers, n, 0.02),
-    "gold is binary, the judge is not": lambda numbers, n: _binary_gold(
-        numbers, n, numbers.random(n)
+    "gold is binary, the judge is not": lambda numbers, n: _binary(numbers, numbers.random(n)),
+    "the same, gold is mostly 1": lambda numbers, n: _binary(numbers, _mostly(numbers, n)),
+    "the judge is binary and mostly 1, gold is not": lambda numbers, n: _binary(
+        numbers, _mostly(numbers, n)
+    )[::-1],
+    "gold has five steps, and is mostly 1": _five_steps,
+    "spread 0.06 and 0.2 by turns": lambda numbers, n: beside(
+        numbers, _by_turns(numbers, n, (0.06, 0.2))
     ),
-    "the same, gold is mostly 1": lambda numbers, n: _binary_gold(
-        numbers, n, numbers.beta(4.0, 0.4, n)
+    "spread 0.1 and 0.16 by turns": lambda numbers, n: beside(
+        numbers, _by_turns(numbers, n, (0.1, 0.16))
     ),
-    "spread 0.06 and 0.2 by turns": lambda numbers, n: _by_turns(numbers, n, (0.06, 0.2)),
-    "spread 0.1 and 0.16 by turns": lambda numbers, n: _by_turns(numbers, n, (0.1, 0.16)),
     "gold and judge drift together": _both_drift,
 }
-"""Differences of pairs, judge's less gold, of judges that are right on average."""
+"""Labels of judges that are right on average, and of gold."""

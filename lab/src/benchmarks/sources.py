@@ -125,16 +125,16 @@ def false_alerts(lives: int, daily: float) -> Iterator[str]:
     for name, draw in source_worlds.INNOCENT.items():
         false = 0
         for seed in range(FIRST_SEED, FIRST_SEED + lives):
-            differences = draw(np.random.default_rng(seed), round(365 * daily / CELLS))
-            false += _told_after(differences, daily) is not None
+            pairs = draw(np.random.default_rng(seed), round(365 * daily / CELLS))
+            false += _told_after(pairs, daily) is not None
         yield f"| {daily:.0f} | {name} | {false} of {lives} |"
 
 
-def _told_after(differences: Array, daily: float) -> int | None:
+def _told_after(pairs: tuple[Array, Array], daily: float) -> int | None:
     """Return the number of pairs after which a judge is told of."""
     cell = Cell.empty(0)
-    for n, d in enumerate(differences):
-        cell.add(round(PARTS * float(d)), 0, n * CELLS / daily * DAY)
+    for n, (y, r) in enumerate(zip(*pairs, strict=True)):
+        cell.add(round(PARTS * float(y)), round(PARTS * float(r)), n * CELLS / daily * DAY)
         if cell.parted(FALSE_A_YEAR / CELLS) is not None:
             return n + 1
     return None
@@ -148,7 +148,7 @@ def _until(seed: int, size: float, spread: float, before: int, daily: float) -> 
     numbers, after = np.random.default_rng(FIRST_SEED + seed), 400
     differences = numbers.normal(0.0, spread, before + after)
     differences[before:] += size
-    found = _told_after(differences, daily)
+    found = _told_after(source_worlds.beside(numbers, differences), daily)
     return None if found is None or found <= before else found - before
 
 

@@ -11,7 +11,7 @@ from libc.math cimport sqrt
 
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
-from router_state.kernel.choosing.candidates cimport Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.numbers.words cimport Floats, Index, Real, behind
 
 
@@ -47,26 +47,34 @@ cdef class Failures:
         return Failures(self.count + 1, self.sum + (sure(given) - r) / sqrt(r * (1.0 - r)))
 
 
-def expected_of(Candidates seen, Looks looks, list calls):
-    """Return a plan's expected reward, and of each call the probability that it is made and the
-    reward that its answer loses at ρ = 1 because none before it passed.
+def expected_of(Candidates seen, Looks looks, list calls, list fees):
+    """Return what is expected of a plan: its reward, its dollars, and of each call the probability
+    that it is made, the reward that its answer loses at ρ = 1 because none before it passed, and
+    the dollars of the call.
 
     Args:
-        calls: (arm, look) of each.
+        calls: (arm, look) of each; fees: dollars of the verdict on each answer, 0: there is none.
     """
     total: Real = 0.0
+    usd: Real = 0.0
     reached: Real = 1.0
+    # The product of ratios is what a plan's record computes, to the bit.
+    chance: Real = 1.0
     alike: Real = 0.0
     failures: Failures = Failures()
     found = []
     last: Index = len(calls) - 1
-    for number, (arm, look) in enumerate(calls):
+    number: Index = 0
+    for arm, look in calls:
         if not 0 <= look < looks.L:
             raise IndexError(f"there is no look {look} at {arm}")
         row: Floats = behind(seen._values, seen.row(arm))
         gap: Real = failures.gap(row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
-        found.append((reached, gap))
+        found.append((reached, gap, row[COST]))
+        fee: Real = fees[number]
+        usd += chance * row[COST]
+        usd += chance * fee
         if number == last:
             total += reached * mean
             break
@@ -74,10 +82,12 @@ def expected_of(Candidates seen, Looks looks, list calls):
         t: Real = looks.passes(look, arm)
         fails: Real = 1.0 - t * r - looks.slips(look, arm) * (1.0 - r)
         total += reached * (mean - (1.0 - t) * r)
+        chance *= reached * fails / reached if reached > 0.0 else 0.0
         reached *= fails
         failures = failures.and_one(row[MEAN], given_failed(r, t, fails))
         alike = looks.alike(look)
-    return total, found
+        number += 1
+    return total, usd, found
 
 
 cdef Real given_failed(Real r, Real t, Real fails) noexcept:

@@ -22,6 +22,7 @@ cdef class Planning:
     cdef Floats arm(self, Index k) noexcept
     cdef Flag is_open(self, Index k) noexcept
     cdef Flag may_win(self, Index k) noexcept
+    cdef Index _first_look(self)
     cpdef best(self, Index b, Flag hopeful=*)
     cdef Real _first(self, Index first, Real tried)
     cdef Index _other(self, Index b)

@@ -1,7 +1,5 @@
 from collections.abc import Collection
 
-from numpy.random import Generator
-
 from router_state.kernel.attempts.plans import Looks
 from router_state.kernel.choosing.candidates import Candidates
 from router_state.kernel.costs.cost_model import CostModel
@@ -21,7 +19,7 @@ class Planning:
         most_usd: float,
     ) -> None: ...
     def choose(
-        self, b: int, tried: float, chance: Chance | Generator
+        self, b: int, tried: float, chance: Chance
     ) -> tuple[int, int, int, bool, float, float]: ...
     def best(self, b: int, hopeful: bool = False) -> tuple[int, int, int, float] | None: ...
     def chances(self, b: int, first: int, tried: float) -> tuple[float, float, float]: ...

@@ -16,6 +16,7 @@ from router_state.kernel.choosing.candidates cimport (
 from router_state.kernel.choosing.propensity cimport nearly_below
 from router_state.kernel.choosing.propensity import LEAST_PROPENSITY as _LEAST_PROPENSITY
 from router_state.kernel.costs.cost_model cimport CostModel
+from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, behind, of_block, scratch,
 )
@@ -107,10 +108,11 @@ cdef class Planning:
         spread: Real = sqrt(own[DEVIATION] * own[DEVIATION] + top[DEVIATION] * top[DEVIATION])
         return own[WORTH] + HARDLY * spread >= top[WORTH]
 
-    def choose(self, Index b, Real tried, chance):
+    def choose(self, Index b, Real tried, Chance chance):
         """Choose among a call of the b-th arm alone, whose draw is best, and its plans: return the
-        arm that is called first, a look and the second arm (−1: none), whether a look is worth its
-        dollars, the propensity, and that of the first call.
+        arm that is called first, a look, the second arm (−1: none), whether a look is worth its
+        dollars, the propensity, and that of the first call. Without a plan the look is the first
+        one that the request can have.
 
         Args:
             tried: probability with which a plan is tried that is better only at best; and with
@@ -125,8 +127,8 @@ cdef class Planning:
             how, found = trial, self.best(b, True)
             if found is None:
                 # Once in a while all the same: a verifier may have become better.
-                how, looks = alone, chance.random() < tried
-            elif not chance.random() < tried:
+                how, looks = alone, chance.next() < tried
+            elif not chance.next() < tried:
                 how = alone
         k: Index = b if how == alone else found[0]
         each = self._chances(b, k, tried, PLAN_CELLS)
@@ -135,12 +137,19 @@ cdef class Planning:
         first: Real = max(self._first(k, tried), chosen) if looks or how != alone else chosen
         return (
             k,
-            -1 if found is None else found[1],
+            self._first_look() if found is None else found[1],
             -1 if how == alone else found[2],
             looks,
             chosen,
             first,
         )
+
+    cdef Index _first_look(self):
+        """Return the first look that the request can have; 0 if it can have none."""
+        for look in range(self.sure.L):
+            if self.allows(look):
+                return look
+        return 0
 
     cpdef best(self, Index b, Flag hopeful=False):
         """Return the plan that is better than a call of the b-th arm alone by the most, as that was

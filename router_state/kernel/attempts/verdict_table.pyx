@@ -16,7 +16,7 @@ import numpy as np
 from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.learning.counts cimport MEMORY
 from router_state.kernel.numbers.elementary cimport exp, log
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, view
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, block, of_block, view
 
 cdef Real BELIEF = 1.5
 """Prior mean of h in logits: +`BELIEF` for the last bin, −`BELIEF` for the first. The prior says
@@ -85,6 +85,15 @@ cdef class VerdictTable:
         self.array = np.concatenate([self.array[: 2 * J + 2], *rows])
         self.values = view(self.array)
         self.names, self.K = tuple(names), len(names)
+        self._held = block(self.K)
+        self._stale = of_block(self._held)
+        self.renew()
+
+    cpdef renew(self):
+        """Have the next `show` write the rows of all models."""
+        self._is_stale = True
+        for k in range(self.K):
+            self._stale[k] = 1.0
 
     def restore(self, numbers):
         """Copy the numbers of another table of these models. Raises ValueError."""
@@ -92,6 +101,7 @@ cdef class VerdictTable:
         if found.shape != self.array.shape or not np.isfinite(found).all():
             raise ValueError(f"{found.shape} numbers are not a table of {self.K} models")
         self.array, self.values = found, view(found)
+        self.renew()
 
     def is_sound(self):
         """Tell whether its numbers can be true."""
@@ -132,6 +142,7 @@ cdef class VerdictTable:
         total: Real = 1.0
         for i in range(J):
             total += own[2 * J + i]
+        self._is_stale, self._stale[k] = True, 1.0
         own[2 * J + j] += 1.0
         own[4 * J] += max(FOLLOWS, 1.0 / total) * (bounded(reward) - own[4 * J])
         if total > MEMORY:
@@ -166,6 +177,7 @@ cdef class VerdictTable:
         values[J + j] = shared - shared * shared * shrink
         own[J + j] = of_model - of_model * of_model * shrink
         own[3 * J + j] += 1.0
+        self.renew()
         slope: Real = info / spread
         noise: Real = info + info * info * (shared + of_model)
         weight: Real = min(slope * slope * spread / noise, 1.0)
@@ -197,6 +209,7 @@ cdef class VerdictTable:
         gain: Real = doubt * gap / (gap * gap * doubt + noise + variance)
         values[0] = min(max(rho - gain * (label - reward + rho * gap), 0.0), 1.0)
         values[1] = doubt - gain * gap * doubt
+        self.renew()
         return label + rho * gap, noise / (noise + gap * gap * doubt)
 
     def tells(self, Index k, Index j, Real reward, Real noise):
@@ -261,27 +274,35 @@ cdef class VerdictTable:
         return passed / rights, slipped / wrongs
 
     def show(
-        self, rows, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away, Real comes
+        self, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away, Real comes
     ):
-        """Write `likelihoods` of these models into looks, at worst, as expected and at best.
+        """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
+        whose rows have changed since the last call, or of all after `renew`.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
             usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
             comes: share of the verdicts that come: without one, an answer passes.
         """
+        if not self._is_stale:
+            return
         for edge in range(1, self.J):
             number: Index = look + edge - 1
-            for looks, deviations in ((sure, -away), (likely, 0.0), (hopeful, away)):
-                self._show(rows, edge, number, comes * usd, looks, deviations, comes)
+            self._show(edge, number, comes * usd, sure, -away, comes)
+            self._show(edge, number, comes * usd, likely, 0.0, comes)
+            self._show(edge, number, comes * usd, hopeful, away, comes)
+        self._is_stale = False
+        for k in range(self.K):
+            self._stale[k] = 0.0
 
     cdef _show(
-        self, rows, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes
+        self, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes
     ):
         looks.charge(number, usd, self.values[2 * self.J])
-        for k in rows:
-            right, wrong = self.shares(self.row_of(k), edge, deviations)
-            looks.set(number, k, 1.0 - comes * (1.0 - right), 1.0 - comes * (1.0 - wrong))
+        for k in range(self.K):
+            if self._stale[k] > 0.0:
+                right, wrong = self.shares(self.row_of(k), edge, deviations)
+                looks.set(number, k, 1.0 - comes * (1.0 - right), 1.0 - comes * (1.0 - wrong))
 
 
 cdef Real bounded(Real reward) noexcept:

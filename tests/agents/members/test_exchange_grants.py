@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from agents.table import keys
 from router_state.pools import pieces
 from tests.granting_world import World
 
@@ -75,3 +76,28 @@ async def test_a_grant_that_somebody_else_wrote_is_refused(forged: str) -> None:
     for _ in range(4):
         await found.step(seconds=200.0)
     assert found.granted(["a"], "shop/day") == pytest.approx(1.0)
+
+
+async def test_a_pool_that_cannot_be_read_is_told_of_once() -> None:
+    found = await world()
+    await found.step()
+    (at,) = [
+        raw
+        for raw in found.partition("org").table.records
+        if raw[:1] == keys.POOL and keys.split(raw)[1:] == ("org", "")
+    ]
+    for worker in found.workers:
+        worker.changelog = [
+            (number, key, value[:-1] + b"?" if key == at and value else value, epoch, time)
+            for number, key, value, epoch, time in worker.changelog
+        ]
+    await found.kill(found.workers.index(found.owner("org")))
+    for _ in range(5):
+        await found.step()
+    alerts = [
+        ((key or b"").decode(), json.loads(value or b"")["kind"])
+        for worker in found.workers
+        for topic, key, value, _ in worker.said
+        if topic == "pb.alerts"
+    ]
+    assert alerts.count(("org", "pool_unreadable")) == 1

@@ -181,6 +181,12 @@ async def test_a_damaged_record_of_a_family_is_forgotten_and_nothing_stops(piece
     await found.kill(found.workers.index(found.owner("support")))
     await found.live(ROUTERS[:3], 20)
     assert not found.letters()
+    alerts = [
+        (name, one["evidence"]["why"])
+        for name, one in found.said("pb.alerts")
+        if one["kind"] == "family_unreadable"
+    ]
+    assert [name for name, _ in alerts] == ["support"] and "checksum" in alerts[0][1]
     found.declare_member("newcomer")
     await found.step()
     assert found.taken("newcomer")["large"] > 2.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.cli.labels_command import TOOLS as OF_COMMAND
-from doors.integrations.label_scale import Scale, chosen, reward_of
+from doors.integrations.label_scale import Scale, chosen, last_said, reward_of
 from doors.integrations.label_tools import TOOLS, Given, Task, exported, given_in
 from doors.integrations.payload_items import Unconvertible
 from schemas import MalformedEvent
@@ -130,3 +130,70 @@ def test_a_file_of_another_form_is_refused_by_item(tool: str, document: Any, why
 
 def test_the_command_names_the_same_tools() -> None:
     assert OF_COMMAND == TOOLS
+
+
+ANNOTATION = {"completed_by": 7, "was_cancelled": False}
+
+
+def rated(stars: int, **fields: Any) -> dict[str, Any]:
+    result = {"type": "rating", "value": {"rating": stars}, "from_name": "reward"}
+    return {**ANNOTATION, "result": [result], **fields}
+
+
+@pytest.mark.parametrize(
+    ("dates", "last"),
+    [
+        (("2026-03-01T10:00:00.5Z", "2026-03-01T09:00:00Z"), 0.25),
+        (("2026-03-01T10:00:00+02:00", "2026-03-01T09:00:00Z"), 1.0),
+        (("2026-03-01T10:00:00", "2026-03-01T09:00:00+00:00"), 0.25),
+        ((None, "2026-03-01T09:00:00Z"), 1.0),
+        (("yesterday", "2026-03-01"), 1.0),
+    ],
+)
+def test_of_several_labels_of_a_person_in_one_file_the_last_one_counts(
+    dates: tuple[str | None, str], last: float
+) -> None:
+    annotations = [rated(stars, updated_at=at) for stars, at in zip((2, 5), dates, strict=True)]
+    task = {
+        "data": {"request_id": 12345},
+        "annotations": [*annotations, rated(3) | {"completed_by": 8}],
+    }
+    given = given_in("label-studio", json.dumps([task]).encode())
+    found = last_said(given, lambda one: str(one.by))
+    assert [(one.request_id, one.by, reward_of(one, FIVE)) for one in found] == [
+        ("12345", "7", last),
+        ("12345", "8", 0.5),
+    ]
+    assert len(last_said(given, lambda one: "one person")) == 1
+
+
+def test_several_choices_are_no_label_and_what_is_empty_says_nothing() -> None:
+    choices = {"type": "choices", "value": {"choices": ["good", "bad"]}, "from_name": "reward"}
+    empty = {**ANNOTATION, "result": None}
+    task = {
+        "data": {"request_id": "a"},
+        "annotations": [empty, {**ANNOTATION, "result": [choices]}],
+    }
+    (found,) = given_in("label-studio", json.dumps([task]).encode())
+    with pytest.raises(Unconvertible, match="several answers"):
+        reward_of(found, FIVE)
+
+
+def test_records_as_argilla_lists_them_and_responses_of_nobody() -> None:
+    page = {"items": json.loads((GOLDEN / "argilla-server.json").read_bytes()), "total": 1}
+    found = [(one.request_id, one.by) for one in given_in("argilla", json.dumps(page).encode())]
+    assert found == [("7f3c", ANNA), ("7f3c", BEN)]
+    record = {"id": "a", "responses": {"quality": [{"value": 3, "user_id": "None"}]}}
+    (alone,) = given_in("argilla", json.dumps([record]).encode())
+    assert alone.by is None
+
+
+def test_comments_and_corrections_of_langfuse_are_no_labels() -> None:
+    score = {"traceId": "a", "source": "ANNOTATION", "name": "quality", "authorUserId": "u"}
+    page = [
+        {**score, "dataType": "TEXT", "stringValue": "too long", "value": None},
+        {**score, "dataType": "CORRECTION", "stringValue": "Paris", "value": 0},
+        {**score, "value": 0.5, "updatedAt": "2026-03-01T09:00:00.000Z"},
+    ]
+    (found,) = given_in("langfuse", json.dumps({"data": page, "meta": {"page": 1}}).encode())
+    assert (found.value, found.at) == (0.5, "2026-03-01T09:00:00.000Z")

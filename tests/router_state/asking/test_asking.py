@@ -175,6 +175,34 @@ def test_traffic_that_comes_in_bursts_is_asked_about_as_often_as_is_wanted() -> 
                 assert min(asked) >= 4, (seed, day, asked)
 
 
+@pytest.mark.parametrize("begin", [3 * 3600.0, DAY - 60.0])
+@pytest.mark.parametrize("seconds", [0.0, 50.0, 600.0])
+def test_a_batch_each_night_is_asked_about_evenly_and_as_often_as_is_wanted(
+    begin: float, seconds: float
+) -> None:
+    thirds = [0, 0, 0]
+    for seed in range(4):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(5):
+            at = MIDNIGHT + day * DAY + begin - max(begin + seconds - DAY, 0.0)
+            moments = sorted(at + seconds * draw.random() for _ in range(900))
+            drawn = [asker.ask(moment)[1] for moment in moments]
+            if day > 1:
+                assert 40 <= sum(drawn) <= 50, (seed, day, sum(drawn))
+                thirds = [n + sum(drawn[300 * k : 300 * k + 300]) for k, n in enumerate(thirds)]
+    # About 190 each, of which the deviation is 11.
+    assert min(thirds) > 0.7 * max(thirds), thirds
+
+
+def test_batches_at_any_hour_are_asked_about() -> None:
+    for seed in range(4):
+        asker, draw = Asker(seed), Random(seed)
+        for day in range(6):
+            begin = MIDNIGHT + day * DAY + draw.random() * 23 * 3600
+            drawn = [asker.ask(begin + n)[1] for n in range(300)]
+            assert day < 2 or sum(drawn) >= 10, (seed, day, sum(drawn))
+
+
 def test_a_model_that_is_hardly_ever_called_is_asked_about_with_the_probability_that_is_told() -> (
     None
 ):

@@ -16,10 +16,13 @@ from router_state.changes import Changes, Outcome
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.engine import Engine
 from router_state.events import Aged, Asked, Charged, Event, Judged, Redeclared, Verified, Waited
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
 from router_state.state import invariants, record_bytes, state_pieces
+from studies.audit.findings import Findings
+from studies.audit.periods import check_periods
 from tests.router_state.core_reference import context, freeze, having, named, thaw
 
 PRICES = {"small": Price(0.1, 0.2), "middle": Price(0.5, 2.0), "large": Price(3.0, 12.0)}
@@ -53,7 +56,8 @@ class Attempted(RuleBasedStateMachine):
             self.believe()
 
     def config(self) -> RouterConfig:
-        declared: dict[str, Any] = {"runs": RunBudget(100.0)}
+        day = PeriodBudget(100.0, "day")
+        declared: dict[str, Any] = {"runs": RunBudget(100.0), "spending": Spending((day,))}
         if VERIFIERS[self.verifiers]:
             declared["attempts"] = Declared(VERIFIERS[self.verifiers])
         return RouterConfig(
@@ -201,9 +205,9 @@ class Attempted(RuleBasedStateMachine):
             for record in self.engine.records.values()
         )
 
-    @rule()
-    def forget(self) -> None:
-        self.apply(Aged(self.now - 2.0 * TTL))
+    @rule(seconds=st.sampled_from([0.0, 10.0, 2.0 * TTL]))
+    def forget(self, seconds: float) -> None:
+        self.apply(Aged(self.now - seconds))
 
     @rule(
         verifiers=st.sampled_from(list(VERIFIERS)),
@@ -228,6 +232,9 @@ class Attempted(RuleBasedStateMachine):
         assert self.written == freeze(self.engine)
         state, records = self.engine.state, self.engine.records
         invariants.check(state, records)
+        findings = Findings()
+        check_periods("router", self.engine, findings)
+        assert not findings.violations
         for name in ("s", "t"):
             run = having(state, Runs).known.find(name)
             mine = [

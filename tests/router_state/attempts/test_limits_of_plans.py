@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,22 @@ import pytest
 
 from benchmarks.played import Played
 from router_state.attempts.planning import LOOKED
+from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.caps.bucket import Cap
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import CapReached
-from router_state.events import Verified, Waited
+from router_state.events import Aged, Redeclared, Verified, Waited
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
 from router_state.latency.observing import Taken
+from router_state.periods.spending import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.state import invariants
+from studies.audit.findings import Findings
+from studies.audit.periods import check_periods
 from tests.router_state.core_reference import freeze, having, thaw
 
 PRICES = {"fast": Price(0.1, 0.4), "middle": Price(0.5, 2.0), "slow": Price(2.0, 8.0)}
@@ -193,11 +198,27 @@ def test_no_call_of_a_plan_is_of_a_model_that_is_ruled_out(budget: float) -> Non
     assert planned or budget < 1e-3
 
 
-def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
-    """Looks are derived from tables: after a restart they are the same."""
+@pytest.mark.parametrize(
+    "later",
+    [[], [{}, {"tests": Verifier(2e-5, True)}], [{"tests": Verifier(2e-5)}], [{"b": Verifier()}]],
+)
+def test_a_router_goes_on_to_the_bit_from_what_is_stored(later: list[dict[str, Verifier]]) -> None:
     one = router()
     list(played(one, 150))
+    for number in range(40):  # bills without verdicts
+        one.decide(f"b{number}", np.array([0.1, 1.0]), now=1e3)
+        one.settle(f"b{number}", 1e-4)
+    for verifiers in later:
+        declared = {"attempts": Declared(verifiers, 3)} if verifiers else {}
+        one.play(Redeclared(replace(one.state.config, capabilities=declared)))
+    one.learn("b1", reward=0.5, model="elsewhere")
     other = thaw(freeze(one), {key: np.array([0.0, 1.0]) for key in one.records})
+    for each in (one, other):
+        assert freeze(each) == freeze(one)
+        having(each.state, Attempts).tables.refresh()
+    assert np.array_equal(
+        *(having(each.state, Attempts).tables.sure.array for each in (one, other))
+    )
     rng = np.random.default_rng(9)
     for number in range(60):
         x, name = np.array([rng.normal(), 1.0]), f"n{number}"
@@ -206,7 +227,8 @@ def test_a_router_goes_on_to_the_bit_from_what_is_stored() -> None:
         assert made[0].propensity == made[1].propensity
         for each in (one, other):
             each.settle(name, 1e-4)
-            each.play(Verified(name, "tests", float(number % 2)))
+            verifier = next(iter(having(each.state, Attempts).declared.verifiers))
+            each.play(Verified(name, verifier, float(number % 2)))
             each.learn(name, reward=float(number % 3 > 0))
     assert freeze(one) == freeze(other)
 
@@ -265,3 +287,19 @@ def test_looks_that_only_teach_stay_within_their_share_of_the_budget() -> None:
     ]
     fees = sum(plan.steps[0].fee_usd for plan in plans if plan is not None)
     assert 0.5 * LOOKED < fees / 1000 / 1e-3 < 1.5 * LOOKED
+
+
+@pytest.mark.parametrize("billed", [False, True])
+def test_a_period_stays_charged_what_a_forgotten_plan_was(*, billed: bool) -> None:
+    one = router(2, spending=Spending((PeriodBudget(1.0, "day"),)))
+    list(played(one, 60))
+    for number in range(100, 160):
+        one.decide(f"r{number}", np.array([0.1, 1.0]), now=60.0)
+        one.play(Verified(f"r{number}", "tests", 0.0))
+        if billed:
+            one.settle(f"r{number}", 1e-4)
+    one.play(Aged(61.0))
+    assert not one.records
+    findings = Findings()
+    check_periods("home", one, findings)
+    assert not findings.violations

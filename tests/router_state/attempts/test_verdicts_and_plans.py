@@ -16,7 +16,7 @@ from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.errors import InvalidConfig
-from router_state.events import Asked, Verified, Waited
+from router_state.events import Asked, Follows, Redeclared, Verified, Waited
 from router_state.kernel import (
     Candidates,
     Chance,
@@ -32,7 +32,7 @@ from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
 from router_state.state import invariants
-from tests.router_state.core_reference import context, having
+from tests.router_state.core_reference import context, freeze, having, thaw
 
 X = context(0.5, -0.2, 0.1)
 MODELS = {"small": Price(0.1, 0.2), "large": Price(3.0, 12.0)}
@@ -243,6 +243,15 @@ def test_without_verifiers_nothing_is_planned_and_nothing_drawn() -> None:
         other = none.decide(f"r{number}", X, now=0.0, said={"attempts": []})
         assert other.plan is None
         assert (one.model, one.propensity) == (other.model, other.propensity)
+
+
+def test_verifiers_that_a_request_named_before_any_were_declared_are_not_kept() -> None:
+    one = Played.start(config())
+    one.decide("r1", X, now=0.0, said={"attempts": ["tests"]}, follows=Follows("r0"))
+    other = thaw(freeze(one), {"r1": X})
+    for each in (one, other):
+        each.play(Redeclared(config(attempts=Declared({"tests": TESTS}))))
+    assert freeze(one) == freeze(other)
 
 
 def test_a_plan_is_the_first_call_a_verdict_and_the_second_call() -> None:

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from router_state.changes import Journal
 from router_state.families.family_evidence import own_sums
+from router_state.families.family_fit import fit
 from router_state.families.family_held import Share
-from router_state.families.family_kin import Kin, Members
+from router_state.families.family_kin import Kin
+from router_state.families.family_statements import Members
 from router_state.families.family_sums import Sums, bytes_of, sums_of
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
@@ -91,7 +93,7 @@ def test_what_a_router_says_itself_is_not_told_to_it(seed: int) -> None:
 
 def _estimated(of: Members, *, noise: float = 0.09, rounds: int = 40) -> Kin:
     kin = Kin(3, REWARDS)
-    kin.estimate(of, noise=noise, rounds=rounds)
+    fit(kin, of, noise=noise, rounds=rounds)
     return kin
 
 
@@ -134,7 +136,7 @@ def test_a_member_with_broken_labels_counts_for_little(how: str) -> None:
         assert abs(moved[-1]) < 0.03
     # It comes back when it fits again.
     of["r3"] = _drawn(5, members=10, models=6, n=100, unlike=0.03)["r3"]
-    whole.estimate(of, noise=0.09, rounds=20)
+    fit(whole, of, noise=0.09, rounds=20)
     assert whole.aside == set()
 
 

@@ -300,18 +300,37 @@ def test_it_is_known_of_any_number_of_pairs_whether_a_judge_says_anything(
             assert probability(within) == pytest.approx(expected, abs=1e-3)
 
 
+def standing(one: Played) -> tuple[SourceStanding, ...]:
+    """Return how sources stand, as it is published."""
+    found: Any = sources(one).lambda_fields(0.0)["sources"]
+    return tuple(SourceStanding.model_validate_json(orjson.dumps(source)) for source in found)
+
+
+def test_calibration_is_recommended_from_the_start_unless_something_else_is_declared() -> None:
+    one = engine()
+    for labelled in (0, 80):
+        play(one, favours_large, requests=160, labelled=labelled)
+        assert standing(one)[1].advice == "on"
+        declare = "declare calibrate: {judge-v2: on} under sources"
+        (line,) = (line for line in source_lines(standing(one)) if declare in line)
+        assert ("judge-v2 is off by +0." in line) == bool(labelled), line
+        one = engine()
+    play(one, favours_large, requests=1, labelled=0)
+    one.apply(Redeclared(config(4, calibrate="off")), 0.0)
+    assert [judge.advice for judge in standing(one)] == [None, None, None]
+    assert not any("calibrate" in line for line in source_lines(standing(one)))
+
+
 def test_what_pairs_recommend_is_shown_and_said() -> None:
     for judge, advice in ((favours_large, "offset"), (says_nothing, "on")):
-        one = engine()
+        one = engine(calibrate="off")
         play(one, judge, requests=160, labelled=80)
-        found: Any = sources(one).lambda_fields(0.0)["sources"]
-        shown = tuple(SourceStanding.model_validate_json(orjson.dumps(source)) for source in found)
+        shown = standing(one)
         assert shown[1].advice == advice
         lines = source_lines(shown)
         assert any(f"calibrate: {{judge-v2: {advice}}}" in line for line in lines), lines
         one.apply(Redeclared(config(4, calibrate=advice)), 0.0)
-        found = sources(one).lambda_fields(0.0)["sources"]
-        shown = tuple(SourceStanding.model_validate_json(orjson.dumps(source)) for source in found)
+        shown = standing(one)
         assert shown[1].calibrate == advice
         assert bool(shown[1].set_aside) == (advice == "on")
         large = next(model for model in shown[1].models or () if model.model == "large")

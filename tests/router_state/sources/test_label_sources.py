@@ -304,23 +304,41 @@ def test_a_change_in_the_middle_is_found_and_told_once() -> None:
     assert 300 < told[0] < 360
 
 
-@pytest.mark.parametrize("draw", ["normal", "thumbs"])
+def innocent(draw: str, numbers: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Return labels of a judge that is right on average, and of gold."""
+    if draw == "normal":
+        return 0.5 + numbers.normal(0.0, 0.12, n), np.full(n, 0.5)
+    gold = (numbers.random(n) < 0.5).astype(float)
+    if draw == "thumbs":
+        return np.where(numbers.random(n) < 0.2, 1.0 - gold, gold), gold
+    likely = numbers.beta(4.0, 0.4, n)
+    steps = {"gold is mostly 1": 1, "gold is mostly 1, the judge is binary": 1, "five steps": 4}
+    drawn = numbers.binomial(steps[draw], likely) / steps[draw]
+    return (drawn, likely) if draw.endswith("binary") else (likely, drawn)
+
+
+INNOCENT = {
+    "normal": 150,
+    "thumbs": 150,
+    "gold is mostly 1": 400,
+    "gold is mostly 1, the judge is binary": 400,
+    "five steps": 400,
+}
+"""Pairs of a life."""
+
+
+@pytest.mark.parametrize("draw", INNOCENT)
 def test_a_judge_that_does_not_part_is_hardly_ever_told_of(draw: str) -> None:
     numbers, false = np.random.default_rng(7), 0
-    for _ in range(150):
+    for _ in range(60):
         cell = Cell.empty(0)
-        found = (
-            numbers.normal(0.0, 0.12, 300)
-            if draw == "normal"
-            else numbers.choice([-1.0, 0.0, 1.0], 300, p=[0.1, 0.8, 0.1])
-        )
-        for number, d in enumerate(found):
-            cell.add(round(1e4 * d), 0, 86_400.0 * number)
-            if cell.parted(0.01) is not None:
+        for number, (y, r) in enumerate(zip(*innocent(draw, numbers, INNOCENT[draw]), strict=True)):
+            cell.add(round(1e4 * y), round(1e4 * r), 7_200.0 * number)
+            if cell.parted(0.05) is not None:
                 false += 1
                 break
-    # Of 150 lives 1.5 are allowed; more than 6 have a probability of 0.002 then.
-    assert false <= 6
+    # Of 60 lives, each a part of a year, far less than 3 are allowed.
+    assert false <= 2
 
 
 def test_an_interval_holds_at_every_look() -> None:

@@ -45,7 +45,7 @@ def test_text_line_is_one_line() -> None:
         "Heartbeat failed for group paretobandit because it is rebalancing",
         "Group Coordinator Request failed: [Error 15] GroupCoordinatorNotAvailableError",
         (
-            "Timer streams.service.duties.Duties.every.<locals>.bounded is overlapping "
+            "Timer faust.transport.consumer.Consumer._commit_handler is overlapping "
             "(interval=0.2 runtime=1.0)"
         ),
     ],

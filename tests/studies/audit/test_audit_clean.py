@@ -47,6 +47,44 @@ async def test_what_a_period_was_charged_is_proved_when_its_requests_are_forgott
     assert findings.as_json()["unprovable"] == {}, findings.examples
 
 
+async def test_alerts_of_refused_requests_are_clean() -> None:
+    world = World(SETTINGS)
+    await world.start()
+    caps = {"day": {"usd": 0.001, "mode": "hard"}}
+    ending = {name: {**one, "retires_at": "2020-01-01"} for name, one in MODELS.items()}
+    await world.send("routers", router("home", caps=caps, models=ending))
+    await _ask(world, "r-1")
+    await world.send("costs", {"router_id": "home", "request_id": "r-1", "cost_usd": 0.01})
+    await _ask(world, "r-2")
+    # A refused request is the first to find that another model ends.
+    ending["new"] = ending["llama"]
+    await world.send("routers", router("home", caps=caps, models=ending))
+    await _ask(world, "r-3")
+    await world.pass_time(1.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.checked["requests_refused"] == 2
+    assert findings.as_json()["violations"] == {}, findings.examples
+
+
+async def test_a_bill_after_its_request_is_forgotten_leaves_the_one_before() -> None:
+    settings = Settings(
+        prefix="pb.", app_id="audited", partitions=3, orphan_wait=1.0, requests_per_router=1
+    )
+    world = World(settings)
+    await world.start()
+    await world.send("routers", router("home"))
+    for name in ("r-1", "r-2"):
+        await _ask(world, name)
+        await world.send("costs", {"router_id": "home", "request_id": name, "cost_usd": 0.01})
+        await world.pass_time(1.0)
+    await world.send("costs", {"router_id": "home", "request_id": "r-1", "cost_usd": 0.01})
+    for _ in range(3):
+        await world.pass_time(1.0)
+    findings = audit(world.topics(), settings)
+    assert findings.checked["costs_refused"] == 1
+    assert findings.as_json()["violations"] == {}, findings.examples
+
+
 async def pooled_world() -> World:
     """Return three routers in two pools, after some traffic."""
     world = World(SETTINGS)

@@ -78,3 +78,42 @@ def _kept(record: Record) -> Record:
     """Return a record in which nothing is withdrawn."""
     said = orjson.loads(record.value or b"{}")
     return replace(record, value=orjson.dumps({**said, "reward": said["reward"] or 0.5}))
+
+
+async def test_a_request_keeps_all_labels_once_one_of_its_session_was_withdrawn() -> None:
+    world = World(SETTINGS)
+    await world.start()
+    await world.send("routers", router("plain"))
+    of = {"router_id": "plain", "request_id": "r-1"}
+    context = [0.5] * (DIMENSIONS - 1) + [1.0]
+    await world.send("requests", {**of, "context": context, "session_id": "s"})
+    whole = {"router_id": "plain", "session_id": "s", "source": "expert", "revision": 1}
+    for said in (
+        {**of, "source": "human", "reward": 0.7},
+        {**whole, "reward": None},
+        {**of, "source": "user", "reward": 1.0},
+        {**of, "source": "human", "reward": None, "revision": 1},
+    ):
+        await world.send("rewards", said)
+        await world.pass_time(2.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples
+
+
+async def test_sources_that_are_declared_no_more_leave_no_violation() -> None:
+    world, draw = World(SETTINGS), Random(5)
+    await world.start()
+    for sources in (None, SOURCES, None):
+        await world.send("routers", router("home", sources=sources))
+        for number in range(20):
+            of = {"router_id": "home", "request_id": f"r-{number}"}
+            context = [draw.random() for _ in range(DIMENSIONS - 1)] + [1.0]
+            await world.send("requests", {**of, "context": context})
+            for _ in range(4):
+                revision = draw.randrange(4)
+                reward = None if revision and draw.random() < 0.4 else draw.choice((0.2, 0.9))
+                said = {"source": draw.choice(SAID), "reward": reward, "revision": revision}
+                await world.send("rewards", {**of, **said})
+        await world.pass_time(2.0)
+    findings = audit(world.topics(), SETTINGS)
+    assert findings.as_json()["violations"] == {}, findings.examples

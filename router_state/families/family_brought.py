@@ -1,0 +1,51 @@
+"""Knowledge of another family, or of histories, that begins a family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from router_state.families.family_fit import conclude
+from router_state.families.family_kin import Kin, Scatter
+from router_state.families.family_reports import Model
+from router_state.families.family_sums import sums_of
+
+
+class Brought(Struct, frozen=True):
+    """By model the statements of all members, and the scatter of rewards and of bills
+    (`Kin.knows`, `Scatter`)."""
+
+    d: int
+    projection: str
+    noise: tuple[float, float]
+    models: dict[str, Model]
+    scatter: dict[str, tuple[tuple[float, float], tuple[float, float]]]
+
+    def knows(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the sums."""
+        for name, model in self.models.items():
+            for data in filter(None, model.sides):
+                yield name, data
+
+    def count(self, kin: Kin, side: int) -> None:
+        """Let a regression begin with this: that of rewards, 0, or of bills, 1."""
+        if self.noise[side]:
+            kin.noise = self.noise[side]
+        known = {name: data for name, one in self.models.items() if (data := one.sides[side])}
+        kin.brought |= {name: sums_of(data, self.d) for name, data in known.items()}
+        kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in known}
+        if not kin.brought:
+            return
+        scatters = [kin.scatter_of(name) for name in kin.brought]
+        kin.common = Scatter(
+            _mean([one.ridge for one in scatters]), _mean([one.bias for one in scatters])
+        )
+        if not kin.total:
+            conclude(kin, sorted(kin.brought))
+
+
+def _mean(ridges: list[float]) -> float:
+    """Return the geometric mean."""
+    return float(np.exp(np.mean(np.log(ridges))))

@@ -1,0 +1,174 @@
+"""The estimate of a family's regression: how much models differ between routers, and what of that
+is one router's level, or makes it count for less.
+
+R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
+w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989). The
+names are those of `family_kin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from router_state.changes import Journal
+from router_state.config import Matrix, Vector
+from router_state.families.family_kin import LEVEL_SCATTER, Kin, Scatter
+from router_state.families.family_slopes import broken, slopes
+from router_state.families.family_statements import Members, mean_square, stacked, statements
+from router_state.kernel import GUESSED, Regression, SharedPrior, estimate
+
+MOST_SCATTER_RIDGE = 1e5
+"""Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
+MEMBERS_TAIL = 4.0
+"""Degrees of freedom of the scatter between routers: one that is far off counts for little."""
+ROUNDS = 3
+"""Steps of the fixed point at one estimate."""
+
+
+def fit(kin: Kin, members: Members, *, noise: float, rounds: int = ROUNDS) -> None:
+    """Move all estimates by some rounds of the fixed point, given what members say of σ²."""
+    if not members:
+        kin.total = {}
+        return
+    kin.noise = noise
+    one = Fit(kin, members)
+    for _ in range(rounds):
+        one.say()
+        one.move(*conclude(kin, list(one.said)))
+    one.say()
+
+
+def conclude(kin: Kin, models: Sequence[str]) -> tuple[dict[str, Vector], dict[str, Matrix]]:
+    """Return θ_a under the shared prior of the models, which is estimated, and their
+    covariances ÷ σ²."""
+    prior = SharedPrior("", kin.d, kin.guess, Journal())
+    prior.noise = kin.noise
+    ridges, ones = prior.ridges, []
+    for model in models:
+        known = kin.knows(model)
+        one = Regression(model, kin.d, Journal())
+        one.start(known.A + np.diag(ridges), known.b + ridges * prior.mean)
+        ones.append(one)
+    for _ in range(2):
+        estimate(prior, ones)
+    kin.models, kin.mean = Scatter(prior.ridge, prior.bias_ridge), np.array(prior.mean)
+    theta = {name: np.array(one.theta) for name, one in zip(models, ones, strict=True)}
+    return theta, {name: one.A_inv() for name, one in zip(models, ones, strict=True)}
+
+
+class Fit:
+    """One estimate.
+
+    Attributes:
+        names: of the routers; said: their sums and statements, by model; unit: mean square of all
+            features together.
+    """
+
+    def __init__(self, kin: Kin, members: Members) -> None:
+        self.kin, self.names = kin, sorted(members)
+        models = sorted({model for of in members.values() for model in of})
+        self.said = {model: stacked(model, self.names, members) for model in models}
+        self.unit = max(kin.d - 1, 1) * mean_square(self.said.values(), kin.d)
+        kin.scatter = {name: kin.scatter_of(name) for name in models} | {
+            name: one for name, one in kin.scatter.items() if name in kin.brought
+        }
+        kin.weights = {name: kin.weights.get(name, 1.0) for name in self.names}
+        kin.levels = {name: kin.levels.get(name, 0.0) for name in self.names}
+        kin.aside &= set(self.names)
+
+    def _of(self, values: Mapping[str, float]) -> Vector:
+        return np.array([values[name] for name in self.names])
+
+    def _by_name(self, values: Vector) -> dict[str, float]:
+        return dict(zip(self.names, values.tolist(), strict=True))
+
+    @property
+    def _counting(self) -> Vector:
+        """Return 1 for each router, 0 for one that is left out."""
+        return np.array([float(name not in self.kin.aside) for name in self.names])
+
+    def say(self) -> None:
+        """Compute what every router says of every model, and the sums."""
+        kin, counts = self.kin, self._counting
+        weights, levels = self._of(kin.weights), self._of(kin.levels)
+        kin.total = {}
+        for model, of in self.said.items():
+            R = weights[of.at, None] * kin.scatter[model].diagonal(kin.d)
+            of.J, of.h = statements(R, of.A, of.without(levels))
+            kin.total[model] = of.total(counts).triangle()
+
+    def move(self, theta: Mapping[str, Vector], covariances: Mapping[str, Matrix]) -> None:
+        """Move scatters, levels and weights by one step, and tell who is broken."""
+        kin, counts, levels = self.kin, self._counting, self._of(self.kin.levels)
+        weights = self._of(kin.weights)
+        known: dict[str, Vector] = {}
+        sizes: dict[str, Vector] = {}
+        misfit, freedom, response, information = np.zeros((4, len(self.names)))
+        for model, of in self.said.items():
+            R, w = kin.scatter[model].diagonal(kin.d), weights[of.at, None]
+            V = np.linalg.inv(of.A + (w * R)[:, :, None] * np.eye(kin.d))
+            B = V @ of.A
+            rest = of.without(levels) - of.A @ theta[model]
+            squares = (V @ rest[:, :, None])[:, :, 0] ** 2
+            misfit[of.at] += squares @ R / kin.noise
+            own = np.einsum("nii->ni", B)
+            freedom[of.at] += own.sum(1)
+            information[of.at] += of.J[:, -1, -1]
+            # What the level would say if there was none yet.
+            response[of.at] += of.h[:, -1] - of.J[:, -1] @ theta[model]
+            response[of.at] += levels[of.at] * of.J[:, -1, -1]
+            doubt = ((B @ covariances[model]) * B).sum(2) * w * R
+            known[model] = counts[of.at] @ np.maximum(own - doubt, 0.0)
+            sizes[model] = counts[of.at] @ (w * squares)
+        self._rescale(known, sizes)
+        self._level(response, information, counts)
+        self._weigh(misfit, freedom)
+        found, doubts = slopes(self.said, theta, covariances, counts=counts, noise=kin.noise)
+        kin.slope = self._by_name(found)
+        out = broken(found, doubts)
+        kin.aside = {name for name, one in zip(self.names, out, strict=True) if one}
+
+    def _weigh(self, misfit: Vector, freedom: Vector) -> None:
+        """Move the weights of routers."""
+        found = (MEMBERS_TAIL + freedom) / (MEMBERS_TAIL + misfit)
+        # Where all are unlike none is broken: the scatter has not grown as much yet.
+        usual = min(float(np.median(found)), 1.0)
+        self.kin.weights = self._by_name(np.minimum(found / usual, 1.0))
+
+    def _rescale(self, known: Mapping[str, Vector], sizes: Mapping[str, Vector]) -> None:
+        """Move the scatter of all models together, and of each around that of all."""
+        kin, guess, last = self.kin, self.kin.guess, self.kin.d - 1
+        measured = kin.noise / guess.noise if guess.absolute else 1.0
+        moved: list[tuple[float, dict[str, float]]] = []
+        for first, part, scale in (
+            (guess.features * self.unit * measured, slice(0, last), self.unit),
+            (guess.bias * measured, slice(last, last + 1), 1.0),
+        ):
+            bounds = scale / MOST_SCATTER_RIDGE, MOST_SCATTER_RIDGE * scale
+            count = {name: float(one[part].sum()) for name, one in known.items()}
+            size = {name: float(one[part].sum()) / kin.noise for name, one in sizes.items()}
+            total, squares = sum(count.values()), sum(size.values())
+            common = float(np.clip((total + GUESSED) / (squares + GUESSED / first), *bounds))
+            by_model = {
+                name: float(
+                    np.clip((count[name] + GUESSED) / (size[name] + GUESSED / common), *bounds)
+                )
+                for name in known
+            }
+            moved.append((common, by_model))
+        (ridge, ridges), (bias, biases) = moved
+        kin.common = Scatter(ridge, bias)
+        kin.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
+
+    def _level(self, response: Vector, information: Vector, counts: Vector) -> None:
+        """Move the levels of routers, and κ²."""
+        kin = self.kin
+        shrunk = kin.noise / kin.level_variance
+        found = response / (information + shrunk)
+        kin.levels = self._by_name(found)
+        squares = float(counts @ (found * found))
+        determined = float(counts @ (information / (information + shrunk)))
+        first = LEVEL_SCATTER**2 * kin.guess.noise / 0.09
+        kin.level_variance = max((squares + GUESSED * first) / (determined + GUESSED), 1e-6)

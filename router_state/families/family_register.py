@@ -1,0 +1,108 @@
+"""The members of a family and what they said: sums by member and model, which a table stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from router_state.families.family_reports import Model
+from router_state.packing.framing import Whole
+
+HEAD = ""
+"""Name of the piece with the estimates; the others are a member's, a member's and model's, and
+those of another family's knowledge."""
+BETWEEN = "\x1f"
+"""Stands between a member and a model in the name of a piece."""
+
+Heard: TypeAlias = dict[str, dict[str, bytes]]
+"""Sums of one side by member and model."""
+
+
+class MemberSeen(Struct, array_like=True, gc=False):
+    """Knowledge of the owner about a member; the names are those of `Report`.
+
+    Attributes:
+        n: number of the last prior that the member was told.
+        models: those of which there are sums.
+    """
+
+    born: Whole
+    n: Whole = 0
+    gives: bool = True
+    takes: bool = True
+    seen: tuple[Whole, Whole] = (0, 0)
+    noise: tuple[float, float] = (0.0, 0.0)
+    names: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.names, self.models = shared(self.names), shared(self.models)
+
+
+@lru_cache(maxsize=4096)
+def shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return equal names as one object: thousands of members have the same models."""
+    return tuple(intern(name) for name in names)
+
+
+@dataclass(slots=True, eq=False)
+class Register:
+    """The members of one family.
+
+    Attributes:
+        name: of the family; read: returns the sums of a piece that is written.
+        d, projection: dimensions of contexts, and what makes them; d 0: nobody has joined yet.
+        members: by router_id; brought: models of which another family's knowledge was brought.
+        changed: pieces to be written; fresh: sums that are not written yet.
+    """
+
+    name: str
+    read: Callable[[str], Model | None]
+    d: int = 0
+    projection: str = ""
+    members: dict[str, MemberSeen] = field(default_factory=dict)
+    brought: tuple[str, ...] = ()
+    changed: set[str] = field(default_factory=set)
+    fresh: dict[str, Model | None] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether nothing is left to be known of the family."""
+        return not self.members and not self.brought
+
+    @property
+    def seen(self) -> int:
+        """Return the number of rewards and bills in the members' reports."""
+        return sum(sum(one.seen) for one in self.members.values() if one.models)
+
+    def sums(self, member: str, model: str) -> Model | None:
+        """Return what a member said of a model."""
+        piece = member + BETWEEN + model
+        return self.fresh[piece] if piece in self.fresh else self.read(piece)
+
+    def put(self, member: str, model: str, said: Model | None) -> None:
+        """Keep what a member says of a model, or "" brings; None: nothing any more."""
+        piece = member + BETWEEN + model
+        self.fresh[piece] = said
+        self.changed.add(piece)
+
+    def each(self) -> Iterator[tuple[str, str, Model]]:
+        """Yield what each member said of each model."""
+        for member, seen in self.members.items():
+            for name in seen.models:
+                if (model := self.sums(member, name)) is not None:
+                    yield member, name, model
+
+    def heard(self) -> tuple[Heard, Heard]:
+        """Return what each member said, of rewards and of bills."""
+        found: tuple[Heard, Heard] = ({}, {})
+        for member, name, model in self.each():
+            for heard, data in zip(found, model.sides, strict=True):
+                if data:
+                    heard.setdefault(member, {})[name] = data
+        return found
