@@ -14,6 +14,7 @@ from router_state import registered
 from router_state.changes import Alert
 from router_state.instants import utc
 from router_state.kernel import Candidates
+from router_state.newcomers import Newcomers
 from router_state.record import RequestRecord
 from router_state.router import RouterState
 from schemas.alerts import AlertKind, AlertRaised
@@ -134,8 +135,25 @@ def lambda_value(
     """
     # The value is written directly, not by the schema, which takes six times as long: thousands of
     # routers publish several times a second.
-    value: dict[str, object] = {
-        "router_id": router_id,
+    value = {"router_id": router_id, **_books(state), "observed_at": observed_at}
+    value |= state.pacer.terms()
+    if state.arms.window is not None:
+        value["window"] = state.arms.window.size
+    value["applied"] = applied
+    for one in state.capabilities:
+        value |= one.lambda_fields(observed_at.timestamp())
+    if state.newcomers.found:
+        value["unaffordable"] = _unaffordable(state.newcomers)
+    if books_age > 0.0:
+        value["books_age_ms"] = round(1e3 * books_age, 1)
+    if unbooked is not None:
+        value["unbooked"] = [one.model_dump() for one in unbooked]
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z)
+
+
+def _books(state: RouterState) -> dict[str, object]:
+    """Return the price of a dollar, counts and sums of a router."""
+    return {
         "seq": state.seq,
         "lambda_t": state.lambda_t,
         "budget_usd_per_request": state.pacer.budget_usd,
@@ -148,27 +166,19 @@ def lambda_value(
         "rewards_applied": state.rewards_applied,
         "unmatched_cost_usd": state.unmatched_cost_usd,
         "config_offset": state.config.offset,
-        "observed_at": observed_at,
-        **state.pacer.terms(),
-        **({} if state.arms.window is None else {"window": state.arms.window.size}),
-        "applied": applied,
     }
-    for one in state.capabilities:
-        value |= one.lambda_fields(observed_at.timestamp())
-    if found := state.newcomers.found:
-        value["unaffordable"] = [
-            {
-                "model": one.model,
-                "expected_cost_usd": one.expected_cost_usd,
-                "needed_budget_usd_per_request": one.needed_budget_usd,
-            }
-            for one in found.values()
-        ]
-    if books_age > 0.0:
-        value["books_age_ms"] = round(1e3 * books_age, 1)
-    if unbooked is not None:
-        value["unbooked"] = [one.model_dump() for one in unbooked]
-    return orjson.dumps(value, option=orjson.OPT_UTC_Z)
+
+
+def _unaffordable(newcomers: Newcomers) -> list[dict[str, object]]:
+    """Return the models that the budget can't pay to try."""
+    return [
+        {
+            "model": one.model,
+            "expected_cost_usd": one.expected_cost_usd,
+            "needed_budget_usd_per_request": one.needed_budget_usd,
+        }
+        for one in newcomers.found.values()
+    ]
 
 
 def alert_raised(router_id: str, alert: Alert) -> AlertRaised:

@@ -379,11 +379,8 @@ class FeedbackCheck:
             return None
         return None if bill is None else bill.usd(record, engine.state)
 
-    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
-        state, where = engine.state, f"router {router_id}"
-        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
-        billed = self._booked.bills.keys() | self._booked.later.keys()
-        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
+    def _check_spend(self, where: str, spend_usd: float, usd: list[float | None]) -> None:
+        """Compare the dollars spent with the bills; None is a bill whose price is not known."""
         # Prices are forgotten together with their request.
         if None in usd:
             self._findings.unprovable(
@@ -394,11 +391,15 @@ class FeedbackCheck:
                 Kind.SPEND,
                 where,
                 "spend_usd",
-                state.spend_usd,
+                spend_usd,
                 # The exact sum is rounded once, so that a difference comes from the state's
                 # rounding alone.
                 math.fsum(amount for amount in usd if amount is not None),
             )
+
+    def _check_unmatched(self, router_id: str, engine: Engine, ends: Ends) -> None:
+        """Compare the dollars of bills without a decision with the topics."""
+        state, where = engine.state, f"router {router_id}"
         unmatched = self._booked.unmatched[router_id]
         # A router that was removed before any decision leaves only orphans.
         if state.unmatched_cost_usd < unmatched - TOLERANCE and ends.perhaps_between(
@@ -415,6 +416,14 @@ class FeedbackCheck:
             self._same(
                 Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, unmatched
             )
+
+    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
+        state, where = engine.state, f"router {router_id}"
+        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
+        billed = self._booked.bills.keys() | self._booked.later.keys()
+        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
+        self._check_spend(where, state.spend_usd, usd)
+        self._check_unmatched(router_id, engine, ends)
         awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from schemas.budgets import PeriodBudget
 from schemas.latency import FirstTokenPriced, LatencyTarget
@@ -100,46 +101,12 @@ class World:
         self.scenario = scenario
         self.requests = requests
 
-        def place(point: Point | None, default: int) -> int:
-            if point is None:
-                return default
-            if isinstance(point, datetime):
-                return index_of[point]
-            return point if isinstance(point, int) else int(float(point[:-1]) / 100.0 * requests)
-
+        place = partial(_index_at, index_of=index_of, requests=requests)
         self.placed = [
-            Placed(event, place(event.at, 0), place(event.until, _MASK))
+            Placed(event, place(event.at, default=0), place(event.until, default=_MASK))
             for event in scenario.events
         ]
-        known = models | {
-            e.model
-            for e in scenario.events
-            if isinstance(e, Added) and e.input_price_per_m is not None
-        }
-        problems = [
-            problem
-            for event in scenario.events
-            if (problem := _problem(event, known, declared)) is not None
-        ]
-        problems += [
-            f"policy {policy.name!r}: model {policy.model!r} is "
-            f"{_why_unknown(policy.model, declared)}"
-            for policy in scenario.policies
-            if policy.model is not None and policy.model not in known
-        ]
-        if problems:
-            count = (
-                f"{len(problems)} of {len(scenario.events) + len(scenario.policies)} events and "
-                "policies can't be played"
-            )
-            raise BadScenario(
-                "\n".join(
-                    [
-                        *problems,
-                        f"{count}, so nothing was; known models: {', '.join(sorted(known))}",
-                    ]
-                )
-            )
+        _require_known(scenario, models, declared)
         self._changes = sorted(
             {index for placed in self.placed for index in _change_points(placed)}
         )
@@ -270,6 +237,47 @@ class World:
             elif uniform(self.scenario.seed, index, copy, number, order) < event.share:
                 times = [] if isinstance(event, Loss) else times * 2
         return times
+
+
+def _index_at(
+    point: Point | None, *, default: int, index_of: Mapping[datetime, int], requests: int
+) -> int:
+    """Return the index of a point of a scenario: `default` for None."""
+    if point is None:
+        return default
+    if isinstance(point, datetime):
+        return index_of[point]
+    return point if isinstance(point, int) else int(float(point[:-1]) / 100.0 * requests)
+
+
+def _require_known(scenario: Scenario, models: set[str], declared: set[str]) -> None:
+    """Check the models that a scenario names, see `World`. Raises BadScenario."""
+    known = models | {
+        e.model for e in scenario.events if isinstance(e, Added) and e.input_price_per_m is not None
+    }
+    problems = [
+        problem
+        for event in scenario.events
+        if (problem := _problem(event, known, declared)) is not None
+    ]
+    problems += [
+        f"policy {policy.name!r}: model {policy.model!r} is {_why_unknown(policy.model, declared)}"
+        for policy in scenario.policies
+        if policy.model is not None and policy.model not in known
+    ]
+    if problems:
+        count = (
+            f"{len(problems)} of {len(scenario.events) + len(scenario.policies)} events and "
+            "policies can't be played"
+        )
+        raise BadScenario(
+            "\n".join(
+                [
+                    *problems,
+                    f"{count}, so nothing was; known models: {', '.join(sorted(known))}",
+                ]
+            )
+        )
 
 
 def _problem(event: ScenarioEvent, known: set[str], declared: set[str]) -> str | None:
