@@ -14,11 +14,15 @@ from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return the request that a decision follows, and the steps of its plan in order; empty: there
-    is neither.
+    """Return the request that a decision follows, the verifiers that it named in vain, and the
+    steps of its plan in order; empty: there is none of them.
     """
     steps = decision.plan or ()
     lines = [] if decision.chain is None else [_chain(decision.chain)]
+    lines += [
+        f"The router declares no verifier {name!r}, so it looks at nothing."
+        for name in decision.unknown_verifiers or ()
+    ]
     lines += [_line(number, step, steps) for number, step in enumerate(steps)]
     return lines + _compared(decision)
 
