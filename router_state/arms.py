@@ -18,6 +18,10 @@ from router_state.learning.guess import COSTS, REWARDS
 class Beside(Protocol):
     """A capability's dual, solved over the same window as that of dollars."""
 
+    @property
+    def adds_up(self) -> bool:
+        """Tell whether calls that follow each other cost as much as the sum of them."""
+
     def solve(self, window: Window, *, per_dollar: float, target_usd: float, now: float) -> None:
         """Solve for this dual's price again.
 

@@ -83,7 +83,7 @@ def told(record: RequestRecord) -> dict[str, object]:
 def published(record: RequestRecord) -> dict[str, object]:
     """Return all fields of `pb.routes` that capabilities have for a decided request."""
     found: dict[str, object] = {}
-    if record.call is not None:
+    if record.call is not None or record.noted is not None:
         for kind in _PUBLISHING:
             found |= kind.published(record)
     return found | told(record)

@@ -22,7 +22,7 @@ from schemas.fields import (
 )
 from schemas.model_calls import Params, VariantCall
 from schemas.reasons import Reason
-from schemas.verifiers import PlanStep
+from schemas.verifiers import PlanStep, Verifiers
 
 TOPIC: Final = "routes"
 KEY: Final = "router_id"
@@ -236,6 +236,10 @@ class RouteDecided(Event):
     first_propensity: Annotated[float, Field(ge=0, le=1)] | None = optional(
         "Of a plan: probability with which `model` was to be called first, whatever follows; "
         "`propensity` is that of the whole plan"
+    )
+    unknown_verifiers: Verifiers | None = optional(
+        "Verifiers that the request named and the router does not declare: they look at nothing; "
+        "absent: there is none, or a repeat"
     )
     chain: Chain | None = optional("Its place in the chain; absent: it follows no request")
     session_id: Label | None = optional("The session that the request named, if it did")

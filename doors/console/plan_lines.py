@@ -14,11 +14,15 @@ from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return sentences about the request that a decision follows and about the steps of its plan in
-    order; empty if it has neither.
+    """Return sentences about the request that a decision follows, about the verifiers that its
+    request named in vain, and about the steps of its plan in order; empty if it has none of them.
     """
     steps = decision.plan or ()
     lines = [] if decision.chain is None else [_chain(decision.chain)]
+    lines += [
+        f"The router declares no verifier {name!r}, so it looks at nothing."
+        for name in decision.unknown_verifiers or ()
+    ]
     lines += [_line(number, step, steps) for number, step in enumerate(steps)]
     return lines + _compared(decision)
 

@@ -72,8 +72,10 @@ def plan(
             _observe(tables, arms, choice, look, first)
         return
     calls = [(k, look), (second, look)]
-    # Prices of waits are solved for plans of two calls.
-    thrice = declared.max_attempts > 2 and choice.beside is None
+    # The duals are solved for plans of two calls; what a third one costs more, their debts make up
+    # for. A third call that begins late is slow whatever its own time, so that the price of a slow
+    # call says nothing of it.
+    thrice = declared.max_attempts > 2 and (arms.beside is None or arms.beside.adds_up)
     if thrice and (more := further(plans, k, look, second)) is not None:
         calls[1:] = more[:2], (more[2], look)
     looks = looks and _affords(tables, choice, calls, chance, budget_usd)

@@ -135,6 +135,8 @@ class Attempts(Capability):
         """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
         VerdictOutOfRange, ChainTooLong.
         """
+        if choice.request.said is not None:
+            self._note_unknown(choice)
         follows = choice.request.follows
         if follows is None:
             return
@@ -144,6 +146,12 @@ class Attempts(Capability):
         if chain is not None:
             choice.keep(self.name, to_builtins(chain))
             following.expect(choice, chain, self.tables)
+
+    def _note_unknown(self, choice: Choice) -> None:
+        """Note the verifiers of a request that the router does not declare."""
+        named = choice.request.said_of(self.name) or ()
+        if unknown := [name for name in named if name not in self.declared.verifiers]:
+            choice.note(self.name, unknown)
 
     def rule_out(self, choice: Choice) -> None:
         """See Capability: the models that were tried are ruled out, while there are others."""
@@ -166,7 +174,9 @@ class Attempts(Capability):
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
         """See Capability."""
-        return {} if record.plan is None else plan_fields(record.plan)
+        unknown = None if record.noted is None else record.noted.get(cls.name)
+        found = {} if unknown is None else {"unknown_verifiers": unknown}
+        return found if record.plan is None else found | plan_fields(record.plan)
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0

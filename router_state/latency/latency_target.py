@@ -72,6 +72,11 @@ class Latency(Capability):
         """See Capability."""
         self.timing.keep([name for name in self.timing.speeds if name != model])
 
+    @property
+    def adds_up(self) -> bool:
+        """See Beside: times add up, and probabilities of being slow do not."""
+        return self.timing.goal.p95_seconds is None
+
     def solve(self, window: Window, *, per_dollar: float, target_usd: float, now: float) -> None:
         """See arms.Beside."""
         pricing.weigh(

@@ -45,7 +45,7 @@ class Sent:
         self.sent.append((verifier, more))
 
 
-def decision(sent: Sent, *steps: Step) -> Decision:
+def decision(sent: Sent, *steps: Step, **more: Any) -> Decision:
     """Return a decision with a plan, made by nobody."""
     terms: dict[str, Any] = {"propensity": 1.0, "expected_reward": 0.5, "expected_cost_usd": 0.1}
     route = Route(
@@ -59,6 +59,7 @@ def decision(sent: Sent, *steps: Step) -> Decision:
         repeat=False,
         plan=steps,
         **terms,
+        **more,
     )
     return Decision("q", steps[0].model, False, route, sent)
 
@@ -230,3 +231,11 @@ async def test_what_is_no_verdict_is_refused_before_it_is_sent(wrong: Any) -> No
     assert not sent.sent
     await attempt.verdict("tests", np.bool_(True))  # type: ignore[arg-type]  # a column's value
     assert sent.sent
+
+
+async def test_a_name_that_the_router_does_not_declare_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(2):
+        decision(Sent(), *PLAN, unknown_verifiers=("tets",))
+    assert caplog.text.count("declares no verifier 'tets'") == 1

@@ -73,6 +73,17 @@ def _warn_of_plans(router_id: str) -> None:
     )
 
 
+@cache
+def _warn_of_unknown(router_id: str, name: str) -> None:
+    """Say once of a verifier that its router does not declare it."""
+    log.warning(
+        "router %s declares no verifier %r, so it looks at nothing: mend the name, or add it to "
+        "the router's verifiers",
+        router_id,
+        name,
+    )
+
+
 @dataclass(slots=True)
 class Decision:
     """The decision about one request: the model that shall answer it.
@@ -91,6 +102,11 @@ class Decision:
     route: Route | None
     _reports: Reports = field(repr=False, compare=False)
     _revision: int = field(default=0, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.route is not None:
+            for name in self.route.unknown_verifiers:
+                _warn_of_unknown(self.route.router_id, name)
 
     @property
     def fallbacks(self) -> tuple[str, ...]:

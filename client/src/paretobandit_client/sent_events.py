@@ -93,6 +93,7 @@ class Route(Struct, frozen=True, kw_only=True):
     session_left_usd: float | None = None
     plan: tuple[Step, ...] = ()
     first_propensity: float | None = None
+    unknown_verifiers: tuple[str, ...] = ()
     chain: Chain | None = None
     routed_by: str | None = None
     routed_share: float | None = None

@@ -39,6 +39,10 @@ BILLS_LATE, LABELS_LATE = 30, 100
 REQUESTS = 2000
 WORLDS = ("code", "code, tight", "eleven", "paper", "nine", "drawn")
 ACCEPT_AT = 0.5
+FOREVER = 1e6
+"""Seconds of a wait that does not end within a run; requests come one a second."""
+SWEPT = 5
+"""Requests from one sweep of commitments to the next, where waits end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +86,22 @@ class Dealt:
         )
 
 
-def play(dealt: Dealt, *, fee: float, exact: bool, attempts: int, seed: int) -> Run:
-    """Play the engine, with a verifier or, at one attempt, without."""
+def play(
+    dealt: Dealt, *, fee: float, exact: bool, attempts: int, seed: int, wait: float = FOREVER
+) -> Run:
+    """Play the engine, with a verifier or, at one attempt, without.
+
+    Args:
+        wait: seconds for which a bill is awaited.
+    """
     judged, n = dealt.judged, len(dealt.contexts)
     verifiers = {"attempts": Declared({"v": Verifier(fee, exact)}, attempts)}
     declared = verifiers if attempts > 1 else {}
     models = dict(zip(judged.models, map(ModelConfig, judged.prices), strict=True))
-    d, knobs = dealt.contexts.shape[1], knobs_for("live", {"seed": seed})
+    d, knobs = (
+        dealt.contexts.shape[1],
+        knobs_for("live", {"seed": seed, "commitment_ttl_seconds": wait}),
+    )
     config = RouterConfig(models, judged.budget, d, "live", knobs, capabilities=declared)
     engine, column = Played.start(config), {name: k for k, name in enumerate(judged.models)}
     reward, cost = np.zeros(n), np.zeros(n)
@@ -96,6 +109,8 @@ def play(dealt: Dealt, *, fee: float, exact: bool, attempts: int, seed: int) -> 
     for i in range(n):
         if i >= BILLS_LATE:
             _bill(engine, dealt, made[i - BILLS_LATE], i - BILLS_LATE, column)
+        if wait < FOREVER and i % SWEPT == 0:
+            engine.expire(now=float(i))
         if i >= LABELS_LATE and dealt.labelled[i - LABELS_LATE]:
             engine.learn(str(i - LABELS_LATE), reward=float(reward[i - LABELS_LATE]))
         record = engine.decide(str(i), dealt.contexts[i], now=float(i))
@@ -162,16 +177,18 @@ def one_seed(
     labels: float,
     attempts: int,
     folder: Path,
+    wait: float = FOREVER,
 ) -> list[dict[str, Any]]:
     """Return a row for each kind of verifier and fee; `live` is the same for all of them."""
     judged, found, live = world(name, folder, seed), [], None
     for kind in kinds:
         dealt = Dealt.draw(judged, kind, labels=labels, seed=seed)
-        live = live or play(dealt, fee=0.0, exact=False, attempts=1, seed=seed)
+        live = live or play(dealt, fee=0.0, exact=False, attempts=1, seed=seed, wait=wait)
         mix = float(best_fixed_mix(dealt.rewards, dealt.costs, judged.budget)[1])
         for fee in fees:
             usd = fee * judged.budget
-            plans = play(dealt, fee=usd, exact=kind == "perfect", attempts=attempts, seed=seed)
+            exact = kind == "perfect"
+            plans = play(dealt, fee=usd, exact=exact, attempts=attempts, seed=seed, wait=wait)
             found.append(
                 {
                     "kind": kind,
@@ -200,6 +217,7 @@ def one_seed(
 @click.option("--fee", "fees", multiple=True, type=float, help="Of a verdict, in budgets.")
 @click.option("--labels", default=0.1, show_default=True, help="Share of answers with a label.")
 @click.option("--attempts", default=2, show_default=True, help="Most calls of a request.")
+@click.option("--wait", default=FOREVER, help="Seconds for which bills are awaited.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder with more data.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON for each row and seed.")
 def main(
@@ -212,6 +230,7 @@ def main(
     fees: Sequence[float],
     labels: float,
     attempts: int,
+    wait: float,
     data: Path | None,
     as_json: bool,
 ) -> None:
@@ -231,6 +250,7 @@ def main(
             labels=labels,
             attempts=attempts,
             folder=folder or BESIDE,
+            wait=wait,
         )
         report(name, labels, [play_one(seed) for seed in range(first, first + seeds)], as_json)
 

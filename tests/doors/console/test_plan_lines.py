@@ -118,3 +118,9 @@ def test_verifiers_of_the_plan_say_what_they_pass_and_stop_and_by_how_many_label
         "wrong ones, by 41 labels"
     ]
     assert verifier_lines(decision(), state) == []
+
+
+def test_a_verifier_that_the_router_does_not_declare_is_named() -> None:
+    assert plan_lines(decision(unknown_verifiers=["tets"])) == [
+        "The router declares no verifier 'tets', so it looks at nothing."
+    ]

@@ -80,7 +80,7 @@ def played(one: Played, n: int, **asked: Any) -> Iterator[tuple[RequestRecord, f
 def test_a_mean_time_holds_over_all_calls_of_a_plan(attempts: int) -> None:
     one = router(attempts, latency=LatencyGoal(mean_seconds=2.0))
     found = list(played(one, 1200))
-    assert any(record.plan and len(record.plan.steps) > 1 for record, _, _ in found[600:])
+    assert any(record.plan and len(record.plan.steps) == attempts for record, _, _ in found[600:])
     mean = float(np.mean([seconds for _, seconds, _ in found[600:]]))
     assert mean < 2.0 * 1.1
     # Without the target the same router takes longer.
@@ -96,6 +96,18 @@ def test_a_slow_share_counts_the_time_of_all_calls() -> None:
     found = list(played(one, 1200))
     assert any(record.plan and len(record.plan.steps) > 1 for record, _, _ in found[600:])
     assert float(np.mean([seconds > 4.0 for _, seconds, _ in found[600:]])) < 0.08
+
+
+def test_a_plan_is_expected_to_cost_what_its_record_awaits() -> None:
+    one, sizes = router(), set[int]()
+    assert len(list(played(one, 300))) == 300
+    for number in range(100):
+        x = np.array([np.sin(number), 1.0])
+        record = one.decide(f"new{number}", x, now=300.0 + number)
+        if record.plan is not None:
+            assert record.expected_cost_usd == record.plan.awaited_usd
+            sizes.add(len(record.plan.steps))
+    assert max(sizes) == 3
 
 
 def test_the_charged_time_is_that_of_the_plan_until_its_calls_tell_theirs() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
+from router_state import registered
 from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, Price, RouterConfig
@@ -410,3 +411,13 @@ def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -
         assert abs(done[k, 1 - k] / n - planned - trial - other[1] - other[2]) < 0.04
         firsts = sum(count for calls, count in done.items() if calls[0] == k) / n
         assert abs(firsts - plans.chance_of_first(k, tried)) < 0.04
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_verifier_that_the_router_does_not_declare_is_told(*, declared: bool) -> None:
+    one = engine() if declared else Played.start(config())
+    record = one.decide("r1", X, now=0.0, said={"attempts": ("tets", "tests")})
+    unknown = ["tets"] if declared else ["tets", "tests"]
+    assert registered.published(record)["unknown_verifiers"] == unknown
+    known = one.decide("r2", X, now=1.0, said={"attempts": ("tests",) if declared else ()})
+    assert "unknown_verifiers" not in registered.published(known)
