@@ -325,13 +325,13 @@ class Hooks(Struct, frozen=True, gc=False):
     """The hooks that events call: those that a router's capabilities override, in the order of the
     capabilities.
 
-    `complete`: whether the capabilities that need no declaration are included.
+    `complete`: whether the capabilities that need no declaration are included. `limits`: all hooks
+        `rule_out`, then all hooks `afford`.
     """
 
     complete: bool = False
+    limits: tuple[Callable[[Choice], None], ...] = ()
     expect: tuple[Callable[[Choice], None], ...] = ()
-    rule_out: tuple[Callable[[Choice], None], ...] = ()
-    afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
     follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
     instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()

@@ -64,8 +64,7 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     Args:
         name: of the capability, under which the record keeps it.
     """
-    kept = None if record.call is None else record.call.kept.get(name)
-    return None if kept is None else converted(kept, Chain, "chain of a request")
+    return record.kept_by(name, Chain)
 
 
 def check(follows: Follows, tables: Tables) -> None:

@@ -26,7 +26,7 @@ class Latency(Capability):
     """
 
     __slots__ = ("timing",)
-    name = "latency"
+    name = observing.NAME
     timing: Timing
 
     @classmethod

@@ -16,10 +16,11 @@ def rule_out(arms: Arms, choice: Choice) -> None:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
     """
     allowed, most = choice.request.allowed_models, choice.request.max_price_per_1k
-    if allowed is not None or most is not None:
-        choice.limit(exclude(arms, allowed, most), arms.names)
-    elif arms.open is None:
-        choice.excluded = exclude(arms, None, None)
+    excluded = exclude(arms, allowed, most)
+    if allowed is None and most is None:
+        choice.excluded = excluded
+    else:
+        choice.limit(excluded, arms.names)
 
 
 def exclude(

@@ -14,7 +14,7 @@ from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted
-from router_state.record import PLAIN, Label, RequestRecord, Weighed
+from router_state.record import Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
 from router_state.sources.declared_sources import DeclaredSources
@@ -166,13 +166,10 @@ class MeasuredSources(Capability):
                 self.calibration.follow(judge, self.arms)
 
     def _kept(self, record: RequestRecord) -> Kept:
-        call = record.call
-        kept = None if call is None else call.kept.get(self.name)
-        return Kept() if kept is None else converted(kept, Kept, "labels of a request")
+        return record.kept_by(self.name, Kept) or Kept()
 
     def _keep(self, record: RequestRecord, kept: Kept) -> None:
-        call = record.call or PLAIN
-        record.call = structs.replace(call, kept={**call.kept, self.name: to_builtins(kept)})
+        record.keep(self.name, to_builtins(kept))
 
     # What models learn of it.
 

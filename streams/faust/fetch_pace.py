@@ -25,7 +25,7 @@ FULL: Final = 2 / 3
 LONGEST: Final = 0.003
 """Seconds of the longest tick: a request waits for about half of it, and a shorter tick costs more
 CPU (`benchmarks.stream`, its rows of ordinary traffic)."""
-SOON: Final = 0.1
+SOON: Final = 0.15
 """Seconds from a fetch with feedback until one that leaves anyhow asks for feedback again. Each
 event that is fetched alone wakes the worker for a fetch, a group and a record batch of its own
 (`benchmarks.stream`, its rows of ordinary traffic)."""
