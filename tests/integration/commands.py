@@ -73,7 +73,7 @@ def done(
     return result.stdout
 
 
-def until(condition: Callable[[], T], what: str = "what a test looks for") -> T:
+def until(condition: Callable[[], T | None], what: str = "what a test looks for") -> T:
     """Ask again until a condition holds, which takes the workers a while, but not for ever; return
     what it found.
     """
