@@ -15,26 +15,20 @@ log = logging.getLogger(__name__)
 
 
 class Owner(Protocol):
-    """A pool or a family.
-
-    Attributes:
-        changed: names of the pieces that differ from what was last written.
-    """
+    """A pool or a family; `changed` names the pieces that differ from what was last written."""
 
     changed: set[str]
 
     @property
     def is_done(self) -> bool:
         """Tell whether nothing is left of it."""
-        ...
 
 
 O = TypeVar("O", bound=Owner)  # noqa: E741
 
 
 class Owners(ABC, Generic[O]):
-    """The pools, or the families, of one partition: unpacked when first needed, and written once
-    per group.
+    """The pools, or the families, of one partition: unpacked when needed, written once per group.
 
     Attributes:
         kind: kind of their keys.

@@ -44,9 +44,8 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """What a record keeps of its labels: the labels by source, and the pairs as they were counted.
-    `born` numbers the sum of learned labels in which the label in force is counted; None: it is in
-    none.
+    """The labels of a request by source, and its pairs as they were counted. `born` numbers the sum
+    of learned labels in which the label in force is counted; None: it is in none.
     """
 
     labels: Labels = {}
