@@ -16,7 +16,7 @@ from router_state.learning.guess import COSTS, REWARDS
 
 
 class Beside(Protocol):
-    """A dual beside that of dollars, solved over the same window: a capability's."""
+    """A capability's dual, solved over the same window as that of dollars."""
 
     def solve(self, window: Window, *, per_dollar: float, target_usd: float, now: float) -> None:
         """Solve for this dual's price again.
@@ -64,19 +64,30 @@ class Arms(Portfolio):
     Attributes:
         beside: the dual beside that of dollars, if there is one.
         planner: the capability that plans further calls, if there is one.
-        slotted: the capability that stores something for each slot of the window, if there is one.
+        slotted: the capabilities that store something for each slot of the window; expecting: those
+            of them that change the expected dollars of the window's requests.
         window: the latest contexts, if any price is solved over them.
     """
 
-    __slots__ = ("__weakref__", "beside", "journal", "planner", "slotted", "tokens", "window")
+    __slots__ = (
+        "__weakref__",
+        "beside",
+        "expecting",
+        "journal",
+        "planner",
+        "slotted",
+        "tokens",
+        "window",
+    )
     beside: Beside | None
     planner: Planner | None
     slotted: tuple[Slotted, ...]
+    expecting: tuple[Slotted, ...]
     window: Window | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.journal, self.beside, self.window, self.slotted = journal, None, None, ()
-        self.planner = None
+        self.planner, self.expecting = None, ()
         self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))
@@ -144,8 +155,8 @@ class Arms(Portfolio):
         self._jump()
 
     def begin_window(self, *, solved: bool) -> None:
-        """Forget the window and everything stored by its slots; begin a new window if any price is
-        `solved` over one.
+        """Begin an empty window, if any price is solved over one; everything stored for the old
+        one's slots is forgotten.
         """
         if self.window is not None:
             self.journal.pieces.update(self.window.pieces)

@@ -223,8 +223,9 @@ class Capability:
         return None
 
     def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
-        """Return what follows from a reward of a request, where not its rank alone decides. It
-        changes nothing, see `taken`."""
+        """Return the labels that a reward puts in force, where this does not depend on its rank
+        alone. Nothing is changed yet, see `taken`.
+        """
         return None
 
     def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
@@ -261,9 +262,9 @@ class Capability:
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
     ) -> Heard | None:
-        """Learn a new verdict on an answer of a plan. Return the verdict as the plan is to keep
-        it, and the observation that the model learns. None: the verifier is not one of this
-        capability.
+        """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
+        plan keeps it, and the observation that the model learns. None: the verifier belongs to
+        another capability.
         """
         return None
 

@@ -186,7 +186,7 @@ class RequestRecord(Struct, gc=False, eq=False):
     @property
     def charged_usd(self) -> float:
         """Return the dollars charged to the request: bills, verdicts, and the expected cost of
-        what is awaited.
+        calls whose bill is awaited.
         """
         plan = self.plan
         if plan is None:

@@ -90,7 +90,7 @@ def published(record: RequestRecord) -> dict[str, object]:
 
 
 def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
-    """Return the fields of a decision's candidates that capabilities have for it, each by arm."""
+    """Return the fields that capabilities add to a decision's candidates, by arm."""
     found: dict[str, Sequence[object]] = {}
     if record.noted is not None:
         for kind in KINDS:
@@ -177,6 +177,7 @@ def end(state: RouterState) -> None:
 def _give(state: RouterState, found: list[Capability]) -> None:
     state.capabilities = tuple(found)
     state.arms.slotted = tuple(one for one in found if _overrides(one, "placed"))
+    state.arms.expecting = tuple(one for one in found if _overrides(one, "expect_window"))
     there = {one.name for one in found}
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)
     _, _, *names = Hooks.__struct_fields__

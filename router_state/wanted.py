@@ -1,4 +1,4 @@
-"""Define what a record keeps of whether its label was asked for."""
+"""Define how a record keeps whether its label was asked for."""
 
 from __future__ import annotations
 

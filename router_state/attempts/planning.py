@@ -47,8 +47,9 @@ def plan(
     budget_usd: float | None,
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
-    said = choice.request.said_of("attempts")
-    shut = EVERY_LOOK if said is None else tables.shut(said)
+    shut = EVERY_LOOK
+    if choice.request.said is not None:
+        shut = tables.shut(choice.request.said_of("attempts"))
     if len(shut) == len(tables.looks):
         return
     if declared.max_attempts < 2:
@@ -127,23 +128,21 @@ def _take(
         calls: arm and look of each. first: probability of the first call, see `Plan`.
         looks: whether the verifier looks at the last answer, too, without consequence.
     """
-    last = len(calls) - 1
-    stops: list[Stop] = [tables.stops[look] for _, look in calls]
-    fees = [fee_usd for _, _, fee_usd in stops]
-    if not looks:
-        stops[last], fees[last] = UNSEEN, 0.0
-    reward, usd, each = expected_of(choice.seen, tables.likely, calls, fees)
+    stops, models, last = tables.stops, arms.all, len(calls) - 1
+    reward, usd, each = expected_of(choice.seen, tables.likely, calls, stops, looks)
     steps: list[Step] = []
-    for (k, _), (verify, accept_at, fee_usd), (probability, gap, cost_usd) in zip(
-        calls, stops, each, strict=True
-    ):
-        arm = arms.all[k]
-        if steps:
+    for k, look, probability, gap, cost_usd in each:
+        arm, number = models[k], len(steps)
+        verify, accept_at, fee_usd = stops[look] if looks or number < last else UNSEEN
+        if number == last:
+            accept_at = None
+        if number:
             arm.costs.awaited += 1
             arm.costs.regression.changed()
-        stop = None if len(steps) == last else accept_at
-        steps.append(Step(arm.name, cost_usd, arm.price, verify, stop, fee_usd, probability, gap))
-    choice.k, choice.plan = calls[0][0], Plan(tuple(steps), NOTHINGS[: len(steps)], first)
+        steps.append(
+            Step(arm.name, cost_usd, arm.price, verify, accept_at, fee_usd, probability, gap)
+        )
+    choice.k, choice.plan = calls[0][0], Plan(tuple(steps), NOTHINGS[: last + 1], first)
     choice.planned = reward, usd
 
 

@@ -41,6 +41,8 @@ class _Kept(Struct, array_like=True):
     labels: dict[str, Whole] = {}
 
 
+NOTHING_SHUT: dict[int, frozenset[int]] = {}
+"""The looks that are closed to the window's requests, where none named its verifiers."""
 NO_VERIFIERS = Declared({}, 1)
 """The verifiers of a router that declares none; its requests may follow each other all the same."""
 
@@ -174,7 +176,8 @@ class Attempts(Capability):
         self.tables.refresh()
         if self.declared.max_attempts < 2:
             return single
-        return PlannedOptions(single, self.tables.sure, self._shut(), rewards, per_dollar)
+        shut = self._shut() if self.said else NOTHING_SHUT
+        return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
 
     def _shut(self) -> dict[int, frozenset[int]]:
         return {slot: self.tables.shut(said) for slot, said in self.said.items()}
@@ -186,6 +189,8 @@ class Attempts(Capability):
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability; without verifiers nothing is planned, nor kept."""
+        if choice.request.said is None and not self.said:
+            return
         said = choice.request.said_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)

@@ -33,7 +33,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
         by: one of those of `assigning`; routed: probability that the router answers.
         model, reason, propensity: what the router had chosen where it did not answer, why, and with
             which probability.
-        then: the model that was to follow if that one's answer did not pass.
+        then: the model that would have followed if the answer of `model` had not passed.
     """
 
     by: str

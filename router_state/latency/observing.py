@@ -67,7 +67,7 @@ def _of_plan(timing: Timing, record: RequestRecord, plan: Plan, waits: Waits) ->
 
 
 def billed(timing: Timing, billing: Billing) -> None:
-    """Learn the time of a billed call, and replace the charged time by it.
+    """Learn the time of a billed call, and replace the charged time by the billed one.
 
     A call that timed out counts with at least its time so far. This time is added to the next call
     of the same request.

@@ -16,7 +16,7 @@ def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
     request could not call can't win the request's context.
     """
     found = window.options(arms, arms.tokens.slots)
-    for one in arms.slotted:
+    for one in arms.expecting:
         one.expect_window(found.arrays()[1])
     if beside and arms.beside is not None:
         costs = arms.beside.costs(window)

@@ -26,7 +26,7 @@ def rule_out(arms: Arms, choice: Choice) -> None:
 def exclude(
     arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None
 ) -> Excluded:
-    """Return for each arm the reason why the portfolio or the request excludes it, or None.
+    """Return for each arm the reason why the portfolio or the request excludes the arm, or None.
 
     Raises:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.

@@ -134,7 +134,9 @@ class Runs(Capability):
         return {"session_left_usd": kept}
 
     def billed(self, billing: Billing) -> None:
-        """See Capability. The run was charged the expected cost before, if it is remembered."""
+        """See Capability. If the run is remembered, the bill replaces the expected cost that the
+        run was charged.
+        """
         self._charge(billing.record, billing.difference_usd, now=billing.now)
 
     def moved(self, record: RequestRecord, usd: float) -> None:

@@ -1,4 +1,4 @@
-"""The reward of a whole session, and the requests that get it."""
+"""Share the reward of a whole session among its requests."""
 
 from __future__ import annotations
 

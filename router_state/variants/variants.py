@@ -29,7 +29,7 @@ class Variant(Struct, frozen=True, omit_defaults=True):
 
 
 class Named(Struct, frozen=True, omit_defaults=True):
-    """The models that a decision names and that are variants, with the ways to call them."""
+    """The models of a decision that are variants, with the ways to call them."""
 
     chosen: Variant | None = None
     others: dict[str, Variant] = {}
@@ -101,8 +101,9 @@ class Variants(Capability):
         self.declared = declared
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability: the record keeps how its models are called, whatever is declared when
-        the decision is given again."""
+        """See Capability: the record keeps how its models are called, so that a repeated decision
+        does not depend on later declarations.
+        """
         others = self._others(choice, record)
         found = Named(
             self.declared.get(record.model),

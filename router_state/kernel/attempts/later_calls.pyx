@@ -12,7 +12,7 @@ from libc.math cimport sqrt
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
-from router_state.kernel.numbers.words cimport Floats, Index, Real, behind
+from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
 
 
@@ -47,13 +47,15 @@ cdef class Failures:
         return Failures(self.count + 1, self.sum + (sure(given) - r) / sqrt(r * (1.0 - r)))
 
 
-def expected_of(Candidates seen, Looks looks, list calls, list fees):
-    """Return what is expected of a plan: its reward, its dollars, and of each call the probability
-    that it is made, the reward that its answer loses at ρ = 1 because none before it passed, and
-    the dollars of the call.
+def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looked):
+    """Return what is expected of a plan: its reward, its dollars, and of each call its arm, its
+    look, the probability that it is made, the reward that its answer loses at ρ = 1 because none
+    before it passed, and the dollars of the call.
 
     Args:
-        calls: (arm, look) of each; fees: dollars of the verdict on each answer, 0: there is none.
+        calls: (arm, look) of each; stops: by look the verifier, the least verdict that passes, and
+            the dollars of a verdict.
+        looked: whether the last answer is verified, too.
     """
     total: Real = 0.0
     usd: Real = 0.0
@@ -71,8 +73,8 @@ def expected_of(Candidates seen, Looks looks, list calls, list fees):
         row: Floats = behind(seen._values, seen.row(arm))
         gap: Real = failures.gap(row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
-        found.append((reached, gap, row[COST]))
-        fee: Real = fees[number]
+        found.append((arm, look, reached, gap, row[COST]))
+        fee: Real = stops[look][2] if looked or number < last else 0.0
         usd += chance * row[COST]
         usd += chance * fee
         if number == last:

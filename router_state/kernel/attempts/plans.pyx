@@ -19,7 +19,7 @@ from libc.math cimport sqrt
 import numpy as np
 
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, behind, block, known, of_block, view, whole,
+    Flag, Floats, Index, Real, behind, known, of_block, scratch, view, whole,
 )
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR
@@ -66,6 +66,11 @@ cdef extern from *:
     VECTORED static void wide_plan_rows(
         double*, double*, double*, double, double, double, Py_ssize_t
     );
+    VECTORED static void wide_deviations(double*, double*, Py_ssize_t);
+    VECTORED static void wide_plan_parts(
+        double*, double*, double*, double*, double, double, double, double, Py_ssize_t
+    );
+    VECTORED static void wide_begin_rows(double*, double*, double, Py_ssize_t);
     """
 
 
@@ -149,9 +154,9 @@ cdef class PlannedOptions(Options):
         self, Options single, Looks looks, dict shut, Options rewards=None, Real per_dollar=0.0
     ):
         n, K, L = single.n, single.K, looks.L
-        Options.__init__(self, n, K)
         if looks.K != K or n > len(PRICES) or n > WIDTH:
             raise ValueError(f"looks at {looks.K} models are none at {K}")
+        self.n, self.K, self.total, self.dollars = n, K, 0.0, 0.0
         self.array, self.values, self.looks = single.array, single.values, looks
         self._rewards = single if rewards is None else rewards
         if self._rewards.K != K or self._rewards.n != n:
@@ -159,7 +164,7 @@ cdef class PlannedOptions(Options):
         self.per_dollar, self._in_dollars = per_dollar, rewards is None
         self._prices = PRICES
         self.own = known(PRICES, len(PRICES))
-        self._block = block(WIDTH * (K + 3 * K * L + ROWS))
+        self._block = scratch(WIDTH * (K + 3 * K * L + ROWS))
         self.parts = of_block(self._block)
         self._prepare()
         for row, numbers in shut.items():
@@ -181,22 +186,14 @@ cdef class PlannedOptions(Options):
         for k in range(K):
             scores: Floats = behind(self.values, k * n)
             rewards: Floats = behind(self._rewards.values, k * n)
-            deviations: Floats = behind(self.parts, k * WIDTH)
-            for row in range(n):
-                right: Real = bounded(rewards[row])
-                deviations[row] = sqrt(right * (1.0 - right))
+            spreads: Floats = behind(self.parts, k * WIDTH)
+            deviations(rewards, spreads, n)
             for look in range(looks.L):
                 t: Real = looks.passes(look, k)
                 f: Real = looks.slips(look, k)
                 alike: Real = looks.alike(look) * max(t - f, 0.0)
-                own: Floats = self.part(k, look)
                 fee: Real = self.per_dollar * looks.fee(look)
-                for row in range(n):
-                    r: Real = bounded(rewards[row])
-                    own[row] = scores[row] - (1.0 - t) * r - fee
-                    own[row] = NEVER if scores[row] < OPEN else own[row]
-                    own[WIDTH + row] = 1.0 - t * r - f * (1.0 - r)
-                    own[2 * WIDTH + row] = alike * deviations[row]
+                plan_parts(scores, rewards, spreads, self.part(k, look), t, f, alike, fee, n)
 
     cdef void choose(self, Real price):
         """See Options."""
@@ -229,15 +226,42 @@ cdef class PlannedOptions(Options):
         won: Floats = behind(costs, (self.K + 1) * n)
         for row in range(n):
             b: Index = whole(won[row])
-            score: Real = scores[b * n + row]
-            usd: Real = costs[b * n + row]
-            room[BEST_SCORE * WIDTH + row], room[BEST_USD * WIDTH + row] = score, usd
-            room[BEST_VALUE * WIDTH + row] = score - price * usd
-            room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = -1.0, self.own[row]
-            room[SCORE * WIDTH + row] = room[VALUE * WIDTH + row] = NEVER
-            room[OTHER_SCORE * WIDTH + row] = room[OTHER_VALUE * WIDTH + row] = NEVER
-            room[USD * WIDTH + row] = room[SPREAD * WIDTH + row] = 0.0
-            room[OTHER_USD * WIDTH + row] = room[OTHER_SPREAD * WIDTH + row] = 0.0
+            room[BEST_SCORE * WIDTH + row] = scores[b * n + row]
+            room[BEST_USD * WIDTH + row] = costs[b * n + row]
+        begin_rows(room, self.own, price, n)
+
+
+cdef void deviations "wide_deviations"(Floats rewards, Floats found, Index n) noexcept:
+    """Write the deviations of n outcomes, given their expected rewards."""
+    for row in range(n):
+        right: Real = bounded(rewards[row])
+        found[row] = sqrt(right * (1.0 - right))
+
+
+cdef void plan_parts "wide_plan_parts"(
+    Floats scores, Floats rewards, Floats spreads, Floats own,
+    Real t, Real f, Real alike, Real fee, Index n,
+) noexcept:
+    """Write the three rows of calls with a look, see `PlannedOptions._prepare`."""
+    for row in range(n):
+        r: Real = bounded(rewards[row])
+        score: Real = scores[row]
+        value: Real = score - (1.0 - t) * r - fee
+        own[row] = NEVER if score < OPEN else value
+        own[WIDTH + row] = 1.0 - t * r - f * (1.0 - r)
+        own[2 * WIDTH + row] = alike * spreads[row]
+
+
+cdef void begin_rows "wide_begin_rows"(Floats room, Floats own, Real price, Index n) noexcept:
+    """Let each context's best arm be its best option, and no arm be called second so far."""
+    for row in range(n):
+        best: Real = room[BEST_SCORE * WIDTH + row] - price * room[BEST_USD * WIDTH + row]
+        room[BEST_VALUE * WIDTH + row] = best
+        room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = -1.0, own[row]
+        room[SCORE * WIDTH + row] = room[VALUE * WIDTH + row] = NEVER
+        room[OTHER_SCORE * WIDTH + row] = room[OTHER_VALUE * WIDTH + row] = NEVER
+        room[USD * WIDTH + row] = room[SPREAD * WIDTH + row] = 0.0
+        room[OTHER_USD * WIDTH + row] = room[OTHER_SPREAD * WIDTH + row] = 0.0
 
 
 cdef void two_best "wide_second_best"(
