@@ -127,7 +127,7 @@ def test_the_page_shows_who_is_in_a_family_and_what_a_newcomer_starts_with(
         rows = cells(browser, "tbody tr")
         assert [row[0] for row in rows] == ["a", MARKUP, LONG, "odd", "new", "chat", "mail"]
         assert rows[0][1:3] == ["3", "0.700 ± 0.050"]
-        assert rows[0][4:] == ["60.0", "0.61 × list price", "30.0"]  # no member's price is known
+        assert rows[0][5:] == ["60.0", "0.61 × list price", "30.0"]  # no member's price is known
         assert rows[3][3] == "left out" and rows[3][-1] == told.LEFT_OUT
         assert rows[5][3:6] == ["0.90", "tells, learns", "12.5 to 60.0 requests, by model"]
         spoken = browser.find_element("css selector", "svg.whisker").get_attribute("aria-label")
