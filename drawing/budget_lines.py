@@ -1,5 +1,5 @@
 """Write budgets of a period and targets of latency as sentences: what is left, for how many
-requests, how it will end.
+requests, and how the period will end.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ Prices = tuple[float, float]
 
 
 class Portfolio(NamedTuple):
-    """The part of a declaration that a page shows; a prior, which it leaves out, may be much
-    larger."""
+    """The part of a declaration that a page shows. It leaves out priors, which may be much
+    larger.
+    """
 
     budget_usd: float | None
     prices: dict[str, Prices]

@@ -13,7 +13,9 @@ ASIDE = "its labels mean something else than those of the others"
 
 
 def family_lines(family: FamilyStanding | None) -> list[str]:
-    """Return what a router has from its family, and how it stands in it; none without a family."""
+    """Return sentences about what a router took from its family, and about its place there; none
+    without a family.
+    """
     if family is None:
         return []
     others = "1 other tells" if family.members == 1 else f"{family.members} others tell"
@@ -32,7 +34,7 @@ def family_lines(family: FamilyStanding | None) -> list[str]:
 
 
 def known_lines(family: FamilyEstimated | None) -> list[str]:
-    """Return what a family is made of; None: it has published nothing yet."""
+    """Return sentences about a family's estimates; None: the family has published none yet."""
     if family is None:
         return ["it has published nothing yet: it does once its members have 20 rewards or bills"]
     aside = sum(one.aside for one in family.listed)
@@ -48,7 +50,7 @@ def known_lines(family: FamilyEstimated | None) -> list[str]:
 
 
 def why_apart(listed: MemberListed | None, standing: FamilyStanding | None) -> str | None:
-    """Return why a member has no part in its family; None: it has.
+    """Return why a member is left out of its family's exchange; None: it takes part.
 
     Args:
         listed: what the family says of it; standing: what the router says of the family.

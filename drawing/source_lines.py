@@ -1,4 +1,6 @@
-"""Write how sources of labels stand as sentences: whom a judge favours, and how far it agrees."""
+"""Write what is known of sources of labels as sentences: which models a judge favours, and how far
+it agrees with gold.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def _model(source: str, model: ModelMeasured) -> Iterator[str]:
 
 
 def said(one: Estimate) -> str:
-    """Write an estimate with half of its interval; one that is not around it with both ends."""
+    """Write an estimate with half of its interval, or with both ends where the interval is not
+    centred on the estimate.
+    """
     half = (one.high - one.low) / 2.0
     if abs(one.low + one.high - 2.0 * one.value) < CLOSE:
         return f"{one.value:+.2f} ± {half:.2f}"

@@ -43,7 +43,7 @@ def now() -> float:
 
 def leave(error: BaseException) -> NoReturn:
     """End the process for an error after which nothing may go on."""
-    log.critical("batch failed, leaving", exc_info=error)
+    log.critical("leaving, as nothing may go on after this error", exc_info=error)
     exit_at_once()
 
 

@@ -27,8 +27,8 @@ def command(extra: str) -> str:
 
 
 def sklearn(module: str) -> ModuleType:
-    """Import a module of scikit-learn, such as `decomposition`; only where something is fitted, as
-    it takes a second.
+    """Import a module of scikit-learn, such as `decomposition`. Only code that fits calls this, as
+    the import takes a second.
 
     Raises:
         MissingExtra: the extra `fit` is not installed.

@@ -16,7 +16,7 @@ from router_state.learning.guess import COSTS, REWARDS
 
 
 class Beside(Protocol):
-    """A dual beside that of dollars, solved over the same window: a capability's."""
+    """A capability's dual, solved over the same window as that of dollars."""
 
     @property
     def adds_up(self) -> bool:
@@ -159,8 +159,8 @@ class Arms(Portfolio):
         self._jump()
 
     def begin_window(self, *, solved: bool) -> None:
-        """Forget the window and everything stored by its slots; begin a new window if any price is
-        `solved` over one.
+        """Begin an empty window, if any price is solved over one; everything stored for the old
+        one's slots is forgotten.
         """
         if self.window is not None:
             self.journal.pieces.update(self.window.pieces)

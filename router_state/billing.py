@@ -10,7 +10,7 @@ from router_state.record import PLAIN, RequestRecord
 
 
 class Billing(Struct, gc=False, eq=False):
-    """The knowledge of a bill and its request.
+    """A bill with its request, and what the steps have found out about them.
 
     Attributes:
         event: the bill as it came; record: the record of its request.
@@ -44,7 +44,7 @@ class Billing(Struct, gc=False, eq=False):
 
     @property
     def difference_usd(self) -> float:
-        """The dollars of this bill less the dollars charged so far."""
+        """The dollars of this bill minus the dollars that the request was charged before."""
         return self.cost_usd - self.charged_usd
 
     def keep_attempt(self) -> None:

@@ -223,8 +223,9 @@ class Capability:
         return None
 
     def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
-        """Return what follows from a reward of a request, where not its rank alone decides. It
-        changes nothing, see `taken`."""
+        """Return the labels that a reward puts in force, where this does not depend on its rank
+        alone. Nothing is changed yet, see `taken`.
+        """
         return None
 
     def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
@@ -261,9 +262,9 @@ class Capability:
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
     ) -> Heard | None:
-        """Learn a new verdict on an answer of a plan. Return the verdict as the plan is to keep
-        it, and the observation that the model learns. None: the verifier is not one of this
-        capability.
+        """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
+        plan keeps it, and the observation that the model learns. None: the verifier belongs to
+        another capability.
         """
         return None
 
@@ -324,13 +325,13 @@ class Hooks(Struct, frozen=True, gc=False):
     """The hooks that events call: those that a router's capabilities override, in the order of the
     capabilities.
 
-    `complete`: whether the capabilities that need no declaration are included.
+    `complete`: whether the capabilities that need no declaration are included. `limits`: all hooks
+        `rule_out`, then all hooks `afford`.
     """
 
     complete: bool = False
+    limits: tuple[Callable[[Choice], None], ...] = ()
     expect: tuple[Callable[[Choice], None], ...] = ()
-    rule_out: tuple[Callable[[Choice], None], ...] = ()
-    afford: tuple[Callable[[Choice], None], ...] = ()
     weigh: tuple[Callable[[Choice], None], ...] = ()
     follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
     instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()

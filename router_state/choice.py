@@ -87,7 +87,7 @@ class Choice(Struct, gc=False, eq=False):
         return None if self.noted is None else self.noted.get(name)
 
     def keep(self, name: str, what: Json) -> None:
-        """Keep something of the call in its record, under a capability's name."""
+        """Store something about the call in its record, under the capability's name."""
         self.kept = {**(self.kept or {}), name: what}
 
     def limit(self, excluded: Excluded, names: tuple[str, ...]) -> None:

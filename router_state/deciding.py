@@ -37,11 +37,14 @@ def decide(
     for expect in hooks.expect:
         expect(choice)
     # 1. Who may be called: by the request, by capabilities, and by money.
-    eligibility.rule_out(arms, choice)
-    for rule_out in hooks.rule_out:
-        rule_out(choice)
-    for afford in hooks.afford:
-        afford(choice)
+    if (
+        arms.open is None
+        or request.allowed_models is not None
+        or request.max_price_per_1k is not None
+    ):
+        eligibility.rule_out(arms, choice)
+    for limit in hooks.limits:
+        limit(choice)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, choice):
@@ -90,10 +93,7 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
     request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
     arm, config, contained = state.arms.all[k], state.config, request.contained
     reward, usd = seen.expected(k) if plan is None else choice.planned
-    call = None
-    if choice.kept is not None or plan is not None:
-        call = Call(kept=choice.kept or {}, plan=plan, unpaced=choice.unpaced)
-    return RequestRecord(
+    record = RequestRecord(
         choice.seq,
         arm.name,
         choice.why,
@@ -109,6 +109,9 @@ def _written(state: RouterState, choice: Choice) -> RequestRecord:
         seen,
         None if contained is None else Basis(*contained, state.expired, *config.applied),
         request.input_tokens,
-        call=call,
-        noted=choice.noted,
     )
+    if choice.kept is not None or plan is not None:
+        record.call = Call(kept=choice.kept or {}, plan=plan, unpaced=choice.unpaced)
+    if choice.noted is not None:
+        record.noted = choice.noted
+    return record

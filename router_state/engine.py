@@ -95,7 +95,9 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     follows = event.follows
     # A request may be the first to concern a capability that needs no declaration.
     if not state.hooks.complete and (
-        event.session_id is not None or event.said is not None or follows is not None
+        event.session_id is not None
+        or follows is not None
+        or (event.said is not None and registered.is_undeclared(event.said))
     ):
         registered.begin(state)
     followed = None if follows is None else records.get(follows.request_id)

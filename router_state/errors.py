@@ -90,7 +90,7 @@ class VerdictOutOfRange(RouterStateError):
 
 
 class ContextLost(RouterStateError):
-    """The request's context is in no store any more, so its reward can't be learned from."""
+    """No store has the context of the request any more, so its reward can't be learned."""
 
     reason = "context_lost"
 

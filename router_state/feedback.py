@@ -209,11 +209,11 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     hooks, weighed = state.hooks, None
     for hook in hooks.weighed:
         weighed = weighed or hook(record, event)
-    if weighed is None:
-        label, said = _outranking(before, event), None
-        news = label is not None
-    else:
+    label, said, news = before, None, False
+    if weighed is not None:
         label, said, news = weighed.label, weighed.kept, weighed.news
+    elif (reward := event.reward) is not None and (before is None or _outranks(event, before)):
+        label, news = Label(reward, event.source, event.rank, event.revision), True
     if not news:
         return DUPLICATE
     outcome = REVISED
@@ -237,15 +237,13 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     return outcome
 
 
-def _outranking(before: Label | None, event: Judged) -> Label | None:
-    """Return the label of a reward that replaces the one in force by its rank, or by a later
-    revision from the same source; None: it says nothing new.
+def _outranks(event: Judged, before: Label) -> bool:
+    """Tell whether a reward replaces the one in force: by its rank, or by a later revision from the
+    same source.
     """
-    reward, source, rank, revision = event.reward, event.source, event.rank, event.revision
-    is_known = before is not None and (
-        rank <= before.rank and (source != before.source or revision <= before.revision)
-    )
-    return None if is_known or reward is None else Label(reward, source, rank, revision)
+    if event.rank > before.rank:
+        return True
+    return event.source == before.source and event.revision > before.revision
 
 
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:

@@ -26,8 +26,8 @@ gives this share to an arm whose gap to the best is 1, the largest reward.
 
 @dataclass(frozen=True, slots=True)
 class Unaffordable:
-    """A newcomer that would not be worth its price at this budget even if each of its answers
-    earned 1.
+    """A newcomer that would not be worth its price at this budget even if each of its answers had
+    reward 1.
 
     Attributes:
         expected_cost_usd: expected cost of one call.
@@ -42,7 +42,9 @@ class Unaffordable:
 
 @dataclass(slots=True)
 class Newcomers:
-    """A watch over new models that looks every few decisions; its state is not durable."""
+    """The check, every few decisions, whether new models can be paid for; its state is not
+    durable.
+    """
 
     found: dict[str, Unaffordable] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)

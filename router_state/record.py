@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from router_state.cache_price import CachePrice
 from router_state.config import Price, Vector
 from router_state.errors import UnknownRequest
 from router_state.kernel import Candidates
-from router_state.packing.framing import Json
+from router_state.packing.framing import Json, converted
 from router_state.plan import Plan
+
+K = TypeVar("K")
 
 
 class Basis(Struct, frozen=True, gc=False):
@@ -33,27 +35,17 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     """Further facts about the call of a request, if there are any beyond its decision and its
     bill.
 
-    `unanswered`: the bills so far are of failed attempts, which cost `lost_usd` dollars and took
-        `lost_seconds`. `nth` numbers the calls of a watched model, see `outages`. `session_id` is
-        the conversation, `before` the conversation's request before this one, and `warm` the
-        number of prompt tokens in each model's cache. `cache` is the decided model's price of
-        cached input at the decision. `wait` is the charged time of the request so far, in the unit
-        of the latency target. `kept` holds what other capabilities store about the call, by their
-        names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of a
-        request does not pay the call. `redirected` is the model of that name that answered in place
-        of the called one; None: the called one did.
+    `unanswered`: the bills so far are of failed attempts, which cost `lost_usd` dollars.
+        `session_id` is the conversation. `kept` holds what capabilities store about the call, by
+        their names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of
+        a request does not pay the call. `redirected` is the model of that name that answered in
+        place of the called one; None: the called one did.
     """
 
     unanswered: bool = False
     lost_usd: float = 0.0
-    nth: int = 0
     session_id: str | None = None
-    warm: dict[str, int] = {}
-    before: str | None = None
-    cache: CachePrice | None = None
-    wait: float | None = None
-    lost_seconds: float = 0.0
-    kept: dict[str, Json] = {}
+    kept: dict[str, Any] = {}
     plan: Plan | None = None
     unpaced: bool = False
     redirected: str | None = None
@@ -143,6 +135,20 @@ class RequestRecord(Struct, gc=False, eq=False):
     call: Call | None = None
     noted: dict[str, object] | None = None
 
+    def kept_by(self, name: str, kind: type[K]) -> K | None:
+        """Return what a capability has stored about the call; None: nothing. Raises DamagedState.
+
+        Args:
+            kind: type of what was stored; a restored record holds it as JSON.
+        """
+        kept = None if self.call is None else self.call.kept.get(name)
+        return kept if kept is None or type(kept) is kind else converted(kept, kind, name)
+
+    def keep(self, name: str, what: Json | Struct) -> None:
+        """Store something about the call under a capability's name."""
+        call = self.call or PLAIN
+        self.call = structs.replace(call, kept={**call.kept, name: what})
+
     @property
     def called(self) -> str:
         """Return the model that answered, or the decided one."""
@@ -180,7 +186,7 @@ class RequestRecord(Struct, gc=False, eq=False):
     @property
     def charged_usd(self) -> float:
         """Return the dollars charged to the request: bills, verdicts, and the expected cost of
-        what is awaited.
+        calls whose bill is awaited.
         """
         plan = self.plan
         if plan is None:

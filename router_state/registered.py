@@ -46,6 +46,8 @@ KINDS: tuple[type[Capability], ...] = (
 """The classes of capabilities. If two change the same thing, the later one overrides the
 earlier.
 """
+_UNDECLARED = frozenset(kind.name for kind in KINDS if kind.undeclared)
+"""Names of the capabilities that a router may need without declaring them."""
 _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
@@ -88,7 +90,7 @@ def published(record: RequestRecord) -> dict[str, object]:
 
 
 def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
-    """Return the fields of a decision's candidates that capabilities have for it, each by arm."""
+    """Return the fields that capabilities add to a decision's candidates, by arm."""
     found: dict[str, Sequence[object]] = {}
     if record.noted is not None:
         for kind in KINDS:
@@ -148,6 +150,11 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
     _give(state, found)
 
 
+def is_undeclared(said: Mapping[str, Json]) -> bool:
+    """Tell whether a request says anything of a capability that needs no declaration."""
+    return not _UNDECLARED.isdisjoint(said)
+
+
 def begin(state: RouterState) -> None:
     """Add the capabilities that need no declaration to a router, as an event concerns one of
     them.
@@ -173,9 +180,14 @@ def _give(state: RouterState, found: list[Capability]) -> None:
     state.arms.expecting = tuple(one for one in found if _overrides(one, "expect_window"))
     there = {one.name for one in found}
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)
-    _, *names = Hooks.__struct_fields__
-    called = [[getattr(one, name) for one in found if _overrides(one, name)] for name in names]
-    state.hooks = Hooks(complete, *map(tuple, called))
+    _, _, *names = Hooks.__struct_fields__
+    limits = _called(found, "rule_out") + _called(found, "afford")
+    state.hooks = Hooks(complete, limits, *(_called(found, name) for name in names))
+
+
+def _called(found: list[Capability], hook: str) -> tuple[Any, ...]:
+    """Return a hook of the capabilities that override it."""
+    return tuple(getattr(one, hook) for one in found if _overrides(one, hook))
 
 
 def _overrides(one: Capability, hook: str) -> bool:

@@ -149,7 +149,7 @@ class Since:
             self._append(f"p{offset}")
 
     def given_back(self, now: float) -> None:
-        """Note that the grants which had ended by a time were given back."""
+        """Note that a member gave back the grants that had ended by a time."""
         before = self._last("e")
         self._reach(f"e{max(now, float(before)) if before else now!r}")
 

@@ -48,7 +48,7 @@ class Forgotten:
 
 
 class Totals:
-    """Counts and sums over a router's requests, and its clocks.
+    """Counts and sums over a router's requests, and the router's clocks.
 
     Attributes:
         seq: number of decisions, which is the last decision's number.

@@ -1,10 +1,9 @@
-"""Define what a record keeps of whether its label was asked for."""
+"""Define how a record keeps whether its label was asked for."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from router_state.packing.framing import converted
 from router_state.record import RequestRecord
 
 NAME = "labels"
@@ -27,5 +26,4 @@ class Wanted(Struct, array_like=True, gc=False, frozen=True, omit_defaults=True)
 def wanted_of(record: RequestRecord) -> Wanted | None:
     """Return whether a label of a request was asked for; None: the router had no budget of labels
     when it decided. Raises DamagedState."""
-    kept = None if record.call is None else record.call.kept.get(NAME)
-    return None if kept is None else converted(kept, Wanted, "whether a label was asked for")
+    return record.kept_by(NAME, Wanted)

@@ -22,14 +22,14 @@ MAX_MODELS: Final = 1000
 """Most models of one record."""
 
 Packed = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=8_000_000)]
-"""Sums as base64: the diagonal of A and b as 32-bit floats, then the correlations of A beside the
-diagonal, row by row, as 16-bit integers of 1/32,767; little-endian.
+"""Sums of one model as base64: the bytes that `pbstream families export` writes, and that
+`pbstream families import` reads.
 """
 Number = Annotated[int, Field(ge=-1, le=LARGEST_INT)]
 
 
 class Membership(Content):
-    """Say of which family a router is, and whether it tells and learns."""
+    """Name a router's family, and whether the router reports to it and learns from it."""
 
     name: RouterId
     gives: bool = True
@@ -50,7 +50,7 @@ class ModelSums(Content):
 
 
 class FamilyModel(Content):
-    """Say what a router knows of one of its models by its family."""
+    """Show what a router has learned about one of its models from its family."""
 
     model: ModelName
     requests: Annotated[
@@ -59,7 +59,7 @@ class FamilyModel(Content):
 
 
 class FamilyStanding(Content):
-    """Say how a router stands in its family."""
+    """Show a router's place in its family."""
 
     name: RouterId
     gives: bool
@@ -74,7 +74,7 @@ class FamilyStanding(Content):
 
 
 class MemberListed(Content):
-    """Say how a member stands, as its family sees it."""
+    """Show a member's place in its family."""
 
     router_id: RouterId
     gives: bool
@@ -86,13 +86,16 @@ class MemberListed(Content):
 
 
 class SideListed(Content):
-    """Say what a family knows of one model's rewards, or of its bills."""
+    """Show a family's estimates of one model's rewards, or of its bills."""
 
     members: Annotated[Count, Field(description="Members that have told of it")]
     apart: Annotated[
         NonNegative,
         Field(description="Deviation between members: of rewards, or of the logarithm of bills"),
     ]
+    apart_interval: tuple[NonNegative, NonNegative] | None = optional(
+        "Between which `apart` lies, 95 %; absent: no member has told of the model"
+    )
     requests: Annotated[NonNegative, Field(description="Requests that a newcomer's prior is of")]
     expected: Annotated[
         float | None,
@@ -114,7 +117,7 @@ class ModelListed(Content):
 
 
 class FamilyEstimated(Value):
-    """Say what a family knows, and who is in it."""
+    """Publish a family's estimates, and list its members."""
 
     model_config = documented(
         TOPIC,
@@ -142,6 +145,7 @@ class FamilyEstimated(Value):
                         "rewards": {
                             "members": 11,
                             "apart": 0.04,
+                            "apart_interval": [0.028, 0.069],
                             "requests": 61.5,
                             "expected": 0.78,
                             "knows": "",

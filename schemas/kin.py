@@ -22,7 +22,9 @@ KEY: Final = "router_id"
 
 
 class KinNoted(Event):
-    """Speak between a family and one of its members."""
+    """Carry a report, a prior or another family's estimates between a family and one of its
+    members.
+    """
 
     model_config = documented(
         TOPIC,
@@ -49,6 +51,7 @@ class KinNoted(Event):
                 "born": 3,
                 "n": 8,
                 "models": {"small": {"rewards": "", "bills": ""}},
+                "noise": [0.08, 0.3],
                 "members": 11,
                 "observed_at": "2026-11-21T09:31:01Z",
             },

@@ -52,7 +52,7 @@ class Sources(Content):
 
 
 class Estimate(Content):
-    """Give an estimate, and between which numbers it is, at every look with 95 %."""
+    """Give an estimate, and the ends of its 95 % interval, which holds at every look."""
 
     value: float
     low: float

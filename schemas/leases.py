@@ -74,7 +74,7 @@ class Holding(Content):
 
 
 class LeaseNoted(Event):
-    """Speak between a pool and one of its members."""
+    """Carry a report or a grant between a pool and one of its members."""
 
     model_config = documented(
         TOPIC,

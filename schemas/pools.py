@@ -24,7 +24,7 @@ ROUNDED: Final = 1e-9
 
 
 class MemberShare(Content):
-    """Bound what a member may have of its pool's money, as shares of it."""
+    """Bound a member's part of its pool's money, as shares of that money."""
 
     model_config = ConfigDict(**CONTENT, serialize_by_alias=True, validate_by_name=True)
 

@@ -70,7 +70,9 @@ class Signals(Content):
 
 
 class RequestNamed(Event):
-    """Identify a request whose body is wrong: if it has its answer already, it gets that again."""
+    """Identify a request whose body is wrong: if the request has its answer already, it gets the
+    same answer again.
+    """
 
     request_id: RequestId
 

@@ -59,7 +59,7 @@ RoutedBy = Literal["router", "incumbent", "holdout"]
 
 
 class FamilyCount(Content):
-    """Say for how many requests of other routers the knowledge of a model counts."""
+    """Say how many requests of other routers the evidence about a model counts for."""
 
     requests: NonNegative
 

@@ -11,7 +11,7 @@ class Topic:
     Attributes:
         to_service: clients write it and the service reads it; else the other way round.
         cleanup: the topic's policy.
-        said: one sentence.
+        said: a sentence that describes the topic.
     """
 
     to_service: bool

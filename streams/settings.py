@@ -98,7 +98,7 @@ class Settings(KafkaLogin):
     memory_bytes: int | None = Field(None, ge=2**20, examples=["4294967296"])
     parked_events: int = Field(10_000, ge=0, examples=["10000"])
 
-    # Check what a batch has changed before it becomes durable.
+    # Check what a group has changed before it becomes durable.
     validate_state: bool = Field(False, examples=["true"])
 
     # Waits, seconds

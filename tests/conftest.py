@@ -45,15 +45,21 @@ WAITING = (
 )
 """Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [
-    *("quick_round", "dashboard", "pages", "cli", "litellm", "compose", "hazards", "router"),
-    *("broker", "demo", "restarts", "secured", "replay_into", "readiness", "snapshot_elsewhere"),
-    *("replay_order", "in_force", "tables", "integrate_page", "unreadable", "parity_kafka"),
-    *("label_inbox", "dashboard_proof", "audit", "crew"),
-    *("pools", "image", "litellm_proxy", "replay_report", "client_settings"),
-    *("cli_doctor", "cli_reports", "ownership", "service", "snapshot", "replay_verify", "door"),
-    *("cli_dlq", "slow_and_lost", "http", "real_models", "projections", "watched", "prompts"),
-    *("worth", "wheel", "commit_model", "exchange_grants", "parity", "worlds", "collecting"),
-    *("core_machine", "clock_jumps", "starting_from_snapshots"),
+    *("dashboard", "pages", "quick_round", "label_inbox", "wheel", "cli", "litellm", "compose"),
+    *("audit", "worth", "label_sources", "replay_into", "demo", "async_router", "hazards"),
+    *("request_bounds", "secured", "hear_kin", "worlds", "audit_clean", "record_streams"),
+    *("litellm_proxy", "parity", "image", "readiness", "slow_and_lost", "crew", "asyncapi"),
+    *("snapshot_elsewhere", "tables", "client_settings", "estimates", "scenario"),
+    *("redeclaring", "audit_finds", "in_force_compacted", "replay_order", "restarts"),
+    *("replay_verify", "exchange_grants", "pools", "attempts_stream", "ramp_sessions"),
+    *("audit_labels", "parity_kafka", "integrate_page", "core_machine", "any_order"),
+    *("commit_model", "collecting", "layers", "asking", "learning_together", "ownership"),
+    *("http", "prose", "dashboard_pools", "unreadable", "watched", "service", "projections"),
+    *("incumbents_kept", "refusing", "live_defaults", "replay_report", "pool_model"),
+    *("verifier_alerts", "period_money", "projections_on_kafka", "propensity", "refused"),
+    *("dashboard_verifiers", "pool", "broker", "handover", "aside", "door", "operators_pack"),
+    *("proof", "real_models", "damage", "private_names", "export", "site", "ticks"),
+    *("command_line", "dashboard_proof", "weights"),
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""

@@ -77,7 +77,7 @@ class Board:
 
     @property
     def view(self) -> RouterView:
-        """The router as the dashboard sees it, from the same events."""
+        """The dashboard's view of the router, from the same events."""
         return self._fleet.router(self.router_id)
 
     @property
@@ -86,8 +86,8 @@ class Board:
         return bool(self.decided or (self.state and self.state.decided))
 
     def observe(self, event: Seen, *, at: float) -> None:
-        """Take one record into account; `at` is when it was seen, in seconds of any steady
-        clock.
+        """Take one record into account; `at` is the time at which it was read, in seconds of any
+        steady clock.
         """
         match event:
             case RouteDecided(repeat=True):

@@ -21,7 +21,7 @@ MOST_EARLY = 10_000
 
 @dataclass(slots=True)
 class Request:
-    """A decided request: its router and model, and the label and the bill that count so far.
+    """A decided request: its router and model, and the label and the bill that count at present.
 
     Attributes:
         propensity: probability with which the model was chosen.
@@ -112,7 +112,7 @@ class Joined(Generic[W]):
         return [self._requests[key] for key in keys if key in self._requests]
 
     def get(self, router_id: str, request_id: str) -> Request | None:
-        """Return a request; None if it is not known, or no longer."""
+        """Return a request; None if it is not known, or known no longer."""
         return self._requests.get(hash((router_id, request_id)))
 
     def wait(self, router_id: str, request_id: str, what: W) -> None:
@@ -122,5 +122,5 @@ class Joined(Generic[W]):
             del self._early[next(iter(self._early))]
 
     def waited(self, router_id: str, request_id: str) -> list[W]:
-        """Return the events that were kept, and forget them."""
+        """Return the bills and labels that were kept for a decision, and forget them."""
         return self._early.pop(hash((router_id, request_id)), [])

@@ -1,4 +1,4 @@
-"""Follow the plans of requests: each call has its bill, and verdicts say how far a plan went."""
+"""Follow the plans of requests: each call has its bill, and verdicts tell how far a plan went."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Planned:
         return max(self.bills, default=int(bool(self.went_on)))
 
     def bill(self, event: CostReported, cost_usd: float) -> bool:
-        """Take a call's bill; tell whether it says anything new."""
+        """Note a call's bill; tell whether the bill says anything new."""
         number = event.attempt or 0
         if number not in self or event.revision <= self.bills.get(number, (-1, 0.0))[0]:
             return False
@@ -60,7 +60,7 @@ class Planned:
         return True
 
     def judge(self, event: RewardObserved) -> bool:
-        """Take the plan's verifier's verdict on a call; tell whether it says anything new."""
+        """Note the verdict of the plan's verifier on a call; tell whether the verdict is new."""
         number, value = event.attempt or 0, event.verdict
         if value is None or number not in self or event.verifier != self.steps[number].verify:
             return False

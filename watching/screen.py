@@ -26,7 +26,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def draw(board: Board, *, now: float, total: int | None = None, footer: str = "") -> RenderableType:
-    """Return the live view; with `total` requests it shows how far they are."""
+    """Return the live view, with the number of decided requests out of `total` if that is given."""
     rows: list[RenderableType] = []
     if total is not None:
         progress = Table.grid(padding=(0, 1), expand=True)

@@ -90,7 +90,9 @@ class Always:
     def observe(
         self, value: float | None, expected: float, propensity: float, *, before: float | None
     ) -> None:
-        """Add the outcome of a call, or replace an earlier one; `value` None: it is withdrawn."""
+        """Add the outcome of a call, or replace an earlier one; `value` None: the outcome is
+        withdrawn.
+        """
         # A call without a logged propensity tells nothing about a policy that always calls the
         # model.
         weight = 1.0 / propensity if propensity > 0.0 else 0.0
@@ -147,8 +149,8 @@ class ModelTally:
     bills: Mean = field(default_factory=Mean)
 
     def point(self, name: str, *, labelled: float, billed: float) -> Point:
-        """Return the model in the picture: by the doubly robust estimate where calls support it,
-        else by known outcomes where the model was called and expected outcomes elsewhere.
+        """Return the model's point in the picture: the doubly robust estimate where calls support
+        it, else known outcomes of requests that it answered and expected outcomes of the others.
 
         Args:
             labelled, billed: shares of the router's requests that have a label, and a bill.
@@ -247,7 +249,9 @@ class Tally:
     def bill_call(
         self, request: Request, number: int, cost_usd: float, *, before: float | None
     ) -> None:
-        """Add the bill of one call of a request's plan, `before` as it was until now."""
+        """Add the bill of one call of a request's plan; `before` is the call's earlier bill, if
+        there is one.
+        """
         assert request.plan is not None
         model = self.model(request.plan.steps[number].model)
         model.bills.move(cost_usd, before=before)

@@ -47,8 +47,8 @@ class InForce:
 
     @classmethod
     def of(cls, value: bytes, *, offset: int) -> Self:
-        """Return a declaration that was just put in force, without its snapshot, which is large
-        and no longer needed.
+        """Return a declaration that was just put in force, without its snapshot: the snapshot is
+        large, and the router has taken it in.
         """
         if b'"snapshot"' in value:
             value = orjson.dumps(
@@ -118,8 +118,8 @@ def keep(partition: Partition, router_id: str, value: bytes, *, offset: int) -> 
 
 
 def overtake(partition: Partition, router_id: str, *, offset: int) -> bool:
-    """Note that the record at this offset is not in force; return whether it follows the
-    declaration in force.
+    """Note that the record at this offset is not in force; return whether the record stands behind
+    the declaration in force.
     """
     found = in_force(partition, router_id)
     if found is None or found.offset > offset:

@@ -262,7 +262,7 @@ def _overtake_other_bills(parked: Parked, bill: Bill, partition: Partition) -> f
 
 def end_wait(parked: Parked, partition: Partition, answers: Answers) -> None:
     """Refuse a parked event whose wait is over. An orphaned bill in dollars is booked as unmatched;
-    tokens have no price then.
+    one in tokens has no price.
     """
     router_id = parked.router_id
     if parked.topic == partition.feedback_topics[0] and partition.routers.engine(router_id):

@@ -39,7 +39,9 @@ def asked(
 
 
 def follows_of(event: Request) -> Follows | None:
-    """Return what a request says of the one that it follows; None: it follows none."""
+    """Return the request that this request follows, with the signals about its answer; None: it
+    follows none.
+    """
     if event.follows is None:
         return None
     said = event.signals
@@ -49,7 +51,7 @@ def follows_of(event: Request) -> Follows | None:
 
 
 def needs_of(event: Request) -> Needs | None:
-    """Return the needs of a request; None: it states none."""
+    """Return the needs of a request; None if it has none."""
     said = event.needs
     return None if said is None else Needs(**{name: getattr(said, name) for name in NEEDS})
 

@@ -1,4 +1,6 @@
-"""Let a router join a family, and know its models before the first request; let it leave."""
+"""Let a router join a family, with the family's prior for its models before its first request, and
+let it leave.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ def member_of(partition: Partition, router_id: str) -> str | None:
 
 
 async def welcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]]) -> None:
-    """Ask the families of routers that are about to be declared for their priors, and wait for
-    them, for `WELCOME_SECONDS` at most. Raises Gone."""
+    """Ask the families of routers that are about to be declared for priors, and wait for the priors
+    for `WELCOME_SECONDS` at most. Raises Gone.
+    """
     waits = []
     async with partition.lane.group() as answers:
         for router_id, config in joining:

@@ -88,6 +88,7 @@ def told_note(member: str, told: Told, *, now: float) -> Note:
         aside=told.aside,
         slope=told.slope,
         refused=told.refused or None,
+        noise=told.noise,
         observed_at=utc(now),
     )
     return member, note
@@ -105,6 +106,7 @@ def told_of(note: KinNoted, *, offset: int) -> Told:
         note.aside,
         note.slope,
         note.refused or "",
+        note.noise,
         offset,
     )
 
@@ -128,7 +130,7 @@ def family_note(owner: FamilyOwner, *, now: float) -> Note:
 
 
 def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
-    """Return what a family knows, and who is in it."""
+    """Return what a family publishes: its estimates and its members."""
     rewards, bills = owner.sides
     told: tuple[dict[str, int], dict[str, int]] = ({}, {})
     for _, name, model in owner.each():
@@ -172,9 +174,11 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
     if knows.count <= LEAST_SAID:
         return None
     newcomer = kin.told("", {}, [name])[name]
+    apart, *between = kin.apart(name)
     return SideListed(
         members=members,
-        apart=(kin.noise / scatter.bias) ** 0.5,
+        apart=apart,
+        apart_interval=(between[0], between[1]) if members else None,
         requests=newcomer.count,
         expected=float(knows.b[-1]) / knows.count,
         knows=b64encode(bytes_of(knows)).decode(),
@@ -183,7 +187,7 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
 
 
 def brought_of(said: FamilyEstimated) -> Brought:
-    """Return what another family knows, as this one takes it in."""
+    """Return another family's published estimates in the form in which a family takes them in."""
     models, scatter = {}, {}
     for one in said.models:
         sides = one.rewards, one.bills

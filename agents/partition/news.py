@@ -28,8 +28,8 @@ class News:
         self.alerts += [(router_id, alert) for alert in alerts]
 
     def unbooked(self, router_id: str, event: Unbooked) -> None:
-        """Note an event that changed nothing, unless its router was never published: nobody waits
-        for it then.
+        """Note an event that changed nothing. Events of a router that was never published are left
+        out, as nobody can wait for them yet.
         """
         self.routers.add(router_id)
         if (noted := self._unbooked.get(router_id)) is not None:

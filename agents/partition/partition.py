@@ -68,8 +68,8 @@ class Worker:
         return number in self._partitions
 
     async def each(self, duty: Callable[[Partition], Awaitable[None]]) -> None:
-        """Do a duty for each partition. One that is lost meanwhile is passed over: its next owner
-        does the duty.
+        """Do a duty for each partition. A partition that is lost meanwhile is passed over: its next
+        owner does the duty.
         """
         for partition in self:
             with suppress(Gone):
@@ -145,7 +145,7 @@ class Partition(Recovered):
                 value = values.get(parked.offset)
                 self.parking.add(structs.replace(parked, value=value, refused=refused))
 
-    async def give_up(
+    async def refuse_failed(
         self, parked: Parked, error: InternalError, batches: Sequence[Batch] = ()
     ) -> None:
         """Refuse an event on which this worker fails; its offset is contained from then on."""
@@ -156,8 +156,8 @@ class Partition(Recovered):
             self.count("internal_error")
 
     def refuse_later(self, parked: Parked, error: Exception, answers: Answers) -> None:
-        """Refuse an event for a reason that depends on the state. The refusal is stored, so that
-        it stands whatever the state is after a crash.
+        """Refuse an event for a reason that depends on the state. The refusal is stored, so a crash
+        does not change it.
         """
         refused = parked.refuse(error)
         self.parking.park(refused)
@@ -165,7 +165,7 @@ class Partition(Recovered):
         self.note_unbooked(parked, parked.router_id, "refused")
 
     def refuse_again(self, parked: Parked, answers: Answers) -> None:
-        """Refuse a parked event with the reason that it was parked with."""
+        """Refuse a parked event with the reason that stands in it."""
         self.refuse_later(parked, parked.refusal, answers)
 
     def note_unbooked(
@@ -195,8 +195,8 @@ class Partition(Recovered):
         self.interrupted = True
 
     def written(self, changed: dict[str, Changes]) -> None:
-        """Note the routers that a group has changed as to be published, and check their invariants
-        if the settings ask for it. Raises InternalError.
+        """Note that the routers which a group has changed are to be published, and check their
+        invariants if the settings ask for it. Raises InternalError.
         """
         if self.ports.limits.validate_state:
             for router_id in changed:

@@ -1,6 +1,6 @@
-"""The partitions of one worker, as they come and go; while they are here, their events pass: groups
-through the lane, declarations beside them. An event on which the worker fails is tried alone, and
-refused if it fails again.
+"""The partitions of one worker, as they come and go. While the worker has a partition, its events
+pass: groups through the lane, and declarations beside the groups. An event on which the worker
+fails is tried alone, and refused if it fails again.
 """
 
 from __future__ import annotations
@@ -182,4 +182,4 @@ async def _refuse(
     """Refuse a message on which this worker fails."""
     private = message.topic == partition.ports.outbox.topic["requests"]
     parked = Parked.of(message, error, router_id=router_of(message), private=private)
-    await partition.give_up(parked, error, batches)
+    await partition.refuse_failed(parked, error, batches)

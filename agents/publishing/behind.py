@@ -22,7 +22,7 @@ MOST_ROUTERS: Final = 64
 
 
 class Behind:
-    """The partitions whose feedback waited at the last look."""
+    """The partitions whose feedback waited too long when last looked at."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
         self._partitions = partitions

@@ -42,8 +42,9 @@ def route_value(
     repeat: bool,
     since: str | None = None,
 ) -> bytes:
-    """Return the value of a `pb.routes` record. Candidates are left out once the record has
-    dropped them. So is `since`, the steps before the decision, once they are no longer kept.
+    """Return the value of a `pb.routes` record. Candidates are left out once the record has dropped
+    them; `since`, the steps before the decision, is left out once the router no longer keeps the
+    steps.
     """
     value: dict[str, object] = {
         "router_id": router_id,

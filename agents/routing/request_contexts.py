@@ -83,8 +83,8 @@ def _is_too_large(event: Request, partition: Partition) -> bool:
 
 
 def context_of(request: Prepared, engine: Engine, partition: Partition) -> Vector:
-    """Return the context of a request that carries none and has no prompt. Raises the request's
-    refusal.
+    """Return the mean context of a request without text. For any other request without a context,
+    raise its refusal.
     """
     if is_wordless(request.event.prompt, request.event.needs):
         return mean_context(engine.state.arms.d)

@@ -123,7 +123,7 @@ def _named(message: Message) -> Request | None:
 
 def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
     """Answer one request, let it wait for its router, or refuse it. Feedback that waited for the
-    decision is applied at once.
+    decision is applied right after it.
     """
     message, event = request.message, request.event
     parking, engine = partition.parking, partition.routers.engine(event.router_id)

@@ -16,8 +16,8 @@ from schemas.quick import Request
 
 
 async def route_waiting(router_ids: Collection[str], partition: Partition) -> None:
-    """Answer the requests that waited for routers which are declared now, and the requests that
-    came behind them meanwhile: a router's requests are decided in the order of their topic. Raises
+    """Answer the requests that waited for routers which are declared now, and the requests of these
+    routers that came meanwhile: a router's requests are decided in the order of their topic. Raises
     Gone.
     """
     async with partition.encoding_waiting:
@@ -26,7 +26,7 @@ async def route_waiting(router_ids: Collection[str], partition: Partition) -> No
             last = max(parked.offset for parked in waiting)
             most = partition.ports.limits.batch_size
             for portion in chunks(waiting, lambda _: 1, limit=most):
-                await try_alone(portion, partial(_answer, partition), partition.give_up)
+                await try_alone(portion, partial(_answer, partition), partition.refuse_failed)
 
 
 def _waiting(router_ids: list[str], partition: Partition, *, after: int) -> list[Parked]:

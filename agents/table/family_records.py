@@ -1,4 +1,4 @@
-"""The families of one partition, and what is due of its routers that are members of families."""
+"""The families of one partition, and the reports that its routers owe to their families."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from router_state.families.family_reports import Model, Told
 
 
 class Families(Owners[FamilyOwner]):
-    """The families, and the members among the routers. The sums that members told are read from
-    the table.
+    """The families of one partition, and which of its routers are due to report to theirs. Sums
+    that members reported are read from the table.
 
     Attributes:
         due: routers whose evidence has grown enough for a report.
@@ -65,7 +65,7 @@ class Families(Owners[FamilyOwner]):
         written = [self._owners[name] for name in self.dirty]
         super().write()
         for owner in filter(None, written):
-            owner.fresh.clear()
+            owner.fresh, owner.changed = {}, set(owner.changed)
 
     def changed(self, router_id: str, engine: Engine) -> None:
         """Note that a router has changed."""
@@ -87,7 +87,9 @@ class Families(Owners[FamilyOwner]):
         return self._welcomes[router_id][1]
 
     def greeted(self, router_id: str, told: Told) -> bool:
-        """Keep a prior of a router that waits for it; return whether it does."""
+        """Keep a prior for a router that waits for its first priors; return whether the router
+        waits.
+        """
         if (found := self._welcomes.get(router_id)) is None:
             return False
         found[0].append(told)
@@ -96,6 +98,6 @@ class Families(Owners[FamilyOwner]):
         return True
 
     def take_welcome(self, router_id: str) -> list[Told] | None:
-        """Return what came for a router that has waited; None: it has not."""
+        """Return the priors that came for a router that waited; None: it did not wait."""
         found = self._welcomes.pop(router_id, None)
         return None if found is None else found[0]

@@ -39,8 +39,8 @@ class Routers:
         self.index(found)
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Index the routers by the keys of the table, `found` by kind. No value is unpacked: with
-        10,000 routers the first event waits for nothing else.
+        """Index the routers by the keys of the table, `found` by kind. No router is unpacked yet,
+        so the first event does not wait for 10,000 of them.
         """
         self._engines: dict[str, Engine] = {}
         # Every declared router has an entry, unpacked or not. The entry is a dict for its order:
@@ -174,8 +174,8 @@ class Routers:
         self._changes.pop(router_id, None)
 
     def weight(self, router_id: str) -> int | None:
-        """Return a bound of the bytes that an event of a router adds to a record batch beside its
-        own: those of the changed arm. None: the router is not unpacked yet.
+        """Return a bound of the bytes that an event adds to a record batch beside the event's own:
+        those of the changed arm. None: the router is not unpacked yet.
         """
         engine = self._engines.get(router_id)
         if engine is None:

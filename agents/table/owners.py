@@ -38,8 +38,8 @@ class Owners(ABC, Generic[O]):
 
     Attributes:
         kind: kind of their keys.
-        dirty: those that the present group has changed.
-        unreadable: those of which a record can't be read, and the reason.
+        dirty: pools or families that the present group has changed.
+        unreadable: pools or families with a record that can't be read, and the reason.
         damaged: names and pieces of records that were found damaged, and were not written since.
     """
 
@@ -50,7 +50,7 @@ class Owners(ABC, Generic[O]):
         self.index(found)
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Take them from the table, whose keys were found by their kinds."""
+        """Index the pools or families by their keys in the table, `found` by kind."""
         self._owners: dict[str, O | None] = {}
         self._pieces: dict[str, set[str]] = {}
         for raw in found.get(self.kind, ()):
@@ -64,11 +64,13 @@ class Owners(ABC, Generic[O]):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all of them."""
+        """Return the names of all pools or families."""
         return list(self._owners)
 
     def get(self, name: str) -> O | None:
-        """Return one by its name; None if it does not exist or can't be read."""
+        """Return a pool or a family by its name; None if there is none of this name, or its records
+        can't be read.
+        """
         found = self._owners.get(name)
         if found is None and name in self._owners and name not in self.unreadable:
             try:

@@ -30,8 +30,8 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         topic: full name of the source topic; `partition` and `offset` give the event's place there.
-        value: the event's value; None if it has none. A request's value is also None while it was
-            not read again after a crash, or if it is gone from its topic.
+        value: the event's value; None if it has none. A request's value is also None until it is
+            read again after a crash, or if it is gone from its topic.
         request_id: the request that the event waits for; None for a request that waits for its
             router.
         due: time, seconds since the epoch, at which the event is refused with `reason`.
@@ -190,8 +190,8 @@ class Parking:
         self._answered.discard((event.topic, event.offset))
 
     def answer(self, event: Parked) -> None:
-        """Store an answered event until its answer is delivered: only after a crash it is answered
-        again.
+        """Take an answered event out of the index. It stays in the table until its answer is
+        delivered, so that the next owner answers it after a crash.
         """
         # The event stays in the table until the answer is delivered, and leaves the index at once:
         # a second look in between would answer it twice.

@@ -25,14 +25,16 @@ class Pools(Owners[Pool]):
         unsent: by pool, members whose grants were set and are neither durable nor sent yet.
         members: the pool of each router that has one.
         reports: the last reports of routers and pools.
-        granted_at: by pool, the time at which it last set its grants, and its counter of changes
-            then.
+        granted_at: by pool, the time at which its grants were last set, and the pool's counter of
+            changes then.
     """
 
     kind = keys.POOL
 
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
-        """Take the pools and their members from the table, whose keys were found by their kinds."""
+        """Index the pools, and the routers that are members, by the keys of the table, `found` by
+        kind.
+        """
         super().index(found)
         self.members = dict(keys.split(raw)[1:] for raw in found.get(keys.MEMBER, ()))
         self.unsent: dict[str, dict[str, None]] = {}
@@ -60,7 +62,9 @@ class Pools(Owners[Pool]):
         self.unsent.pop(name, None)
 
     def declare(self, pool_id: str, config: PoolConfig | None, *, now: float) -> Reported | None:
-        """Put a pool's declaration in force; return its last report to a parent that it leaves."""
+        """Put a pool's declaration in force; return the pool's last report to a parent that it
+        leaves.
+        """
         pool = self.get(pool_id)
         if pool is None:
             if config is None:
@@ -73,7 +77,7 @@ class Pools(Owners[Pool]):
         return None if report is None or report.pool_id == after else left_of(report)
 
     def take_report(self, report: Reported, *, now: float) -> None:
-        """Apply a report to its pool; one for an unknown pool is ignored."""
+        """Apply a report to its pool; a report to an unknown pool is ignored."""
         pool = self.get(report.pool_id)
         if pool is not None and pool.hear(report, now=now):
             self.dirty.add(report.pool_id)
@@ -92,7 +96,8 @@ class Pools(Owners[Pool]):
     def grant(
         self, pool_id: str, *, now: float, limit: int
     ) -> tuple[list[tuple[str, Granted]], int]:
-        """Set a pool's grants again if anything has changed or they are due; write some of them.
+        """Set a pool's grants again if anything has changed or the grants are due; write some of
+        them.
 
         Args:
             limit: bytes of pieces after which further grants are left in `unsent`, for another
@@ -174,5 +179,5 @@ class Pools(Owners[Pool]):
 
 
 def left_of(report: Reported) -> Reported:
-    """Return a report as the last one of its membership."""
+    """Return a report that says that its member leaves the pool."""
     return structs.replace(report, left=True)

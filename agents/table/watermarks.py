@@ -50,7 +50,7 @@ class Watermarks:
         return self.offsets.get(topic, -1)
 
     def both(self, one: str, other: str) -> tuple[int, int]:
-        """Return `of` of two topics."""
+        """Return the last contained offsets of two topics; −1 before the first."""
         return self.offsets.get(one, -1), self.offsets.get(other, -1)
 
     def is_applied(self, topic: str, offset: int) -> bool:

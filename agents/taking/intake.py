@@ -28,7 +28,7 @@ class WrongPartition(Exception):
 
 
 class Taken(Struct, Generic[M, E], frozen=True):
-    """One decoded source event. With an `error`, only its ids could be read."""
+    """One decoded source event. With an `error`, only the event's ids could be read."""
 
     message: M
     event: E

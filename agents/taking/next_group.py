@@ -1,5 +1,5 @@
-"""Choose the events of a partition's next group: feedback that can be booked first, and few enough
-that other partitions get their turn.
+"""Choose the events of a partition's next group: feedback that can be booked comes first, and the
+group is small enough that other partitions get their turn.
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ class NextGroup:
         return waiting >= self.size.events
 
     def take(self, decode: Decode, spawn: Spawn) -> list[Batch]:
-        """Take the waiting events, one batch per topic: as many as a group has time for and its
-        record batch has bytes for. A batch that must await something is prepared aside and taken
-        later.
+        """Take the waiting events, one batch per topic, within the time and the bytes of one group.
+        A batch that must await something is prepared aside and taken later.
         """
         found: list[Batch] = []
         left = self._bytes

@@ -28,10 +28,10 @@ bills).
 
 
 class Turns:
-    """The turns of partitions. One turn passes between two turns of the event loop, groups with
-    requests first. So a request waits only for the turn that passes and for other groups with
-    requests. While a request is under way to its answer, each group that waits lets some turns of
-    the event loop pass first.
+    """The turns of partitions. The event loop turns once between two turns of partitions, and
+    groups with requests go first. So a request waits only for the turn that passes and for other
+    groups with requests. While a request is under way to its answer, each group that waits lets
+    some turns of the event loop pass first.
 
     A turn is a group of one partition, and the groups of other partitions that came with it, as far
     as they are applied within `TOGETHER`. Groups without requests join no turn that began while a

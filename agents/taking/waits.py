@@ -72,8 +72,8 @@ class Waits:
         self._owed = 0.0
 
     def since(self) -> float:
-        """Return the time since which the oldest applicable event has waited, according to the
-        looks so far; infinity if none waits.
+        """Return the time since which the oldest applicable event has waited, as far as looks at
+        the queue have shown; infinity if none waits.
         """
         now = self._clock()
         return min(

@@ -15,7 +15,7 @@ AIM_AT = 0.95
 
 
 class Memory:
-    """The memory of the durable table as a part of its limit, at the last look.
+    """The bytes of the durable table as a share of their limit, when last measured.
 
     Args:
         limit: most bytes of the table; None: no limit.

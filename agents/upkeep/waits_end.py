@@ -39,7 +39,7 @@ async def end_waits(partition: Partition) -> None:
     for portion in chunks(
         _hopeless(partition), lambda parked: len(parked.value or b""), limit=partition.group_bytes
     ):
-        await try_alone(portion, partial(_end, partition), partition.give_up)
+        await try_alone(portion, partial(_end, partition), partition.refuse_failed)
 
 
 async def _end(partition: Partition, portion: list[Parked]) -> None:

@@ -112,7 +112,8 @@ def show_families(session: Session, family: str | None, as_json: bool) -> None:
         return
     if not found:
         click.echo(
-            "No family has published anything yet: `pbstream families join FAMILY --router ID`."
+            "No family has published anything yet: a family does once its members have 20 rewards "
+            "or bills. `pbstream families join FAMILY --router ID` makes a router a member."
         )
     for one in found:
         show_family(one)
@@ -128,7 +129,7 @@ def show_family(family: FamilyEstimated) -> None:
         models.add_row(
             model.model,
             "" if rewards is None else str(rewards.members),
-            "" if rewards is None else f"± {number(rewards.apart)}",
+            "" if rewards is None else apart_words(rewards),
             "" if rewards is None or rewards.expected is None else number(rewards.expected),
             _requests(rewards),
             _requests(bills),
@@ -144,9 +145,18 @@ def show_family(family: FamilyEstimated) -> None:
             "yes" if one.gives else "no",
             "yes" if one.takes else "no",
         )
-    out.print(listed)
+    if family.listed:
+        out.print(listed)
     if family.members > len(family.listed):
         out.print(f"And {family.members - len(family.listed)} more members.")
+
+
+def apart_words(side: SideListed) -> str:
+    """Write by how much members differ, and how sure that is."""
+    if side.apart_interval is None:
+        return f"± {number(side.apart)}"
+    low, high = side.apart_interval
+    return f"± {number(side.apart)} ({number(low)} to {number(high)})"
 
 
 def _requests(side: SideListed | None) -> str:

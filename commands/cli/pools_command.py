@@ -28,10 +28,6 @@ from ground.json_values import Document
 from schemas.budgets import PERIODS
 
 POOL = click.argument("pool_id", metavar="POOL")
-GONE = (
-    "`pools keep` was removed, as workers grant the money by themselves: declare the pool with "
-    "`pbstream pools set`, and let its routers join with `pbstream pools join`"
-)
 
 
 @click.group()
@@ -268,10 +264,3 @@ def _as_json(line: PoolLine) -> Document:
             for name, one in line.routers.items()
         },
     }
-
-
-@pools.command("keep", hidden=True, context_settings={"ignore_unknown_options": True})
-@click.argument("ignored", nargs=-1)
-def keep_pools(ignored: tuple[str, ...]) -> None:
-    """Explain that workers grant the money by themselves now."""
-    raise click.UsageError(GONE)

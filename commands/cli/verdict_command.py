@@ -26,7 +26,10 @@ class VerdictType(click.ParamType):
     ) -> float:
         if isinstance(value, str) and value in WORDS:
             return WORDS[value]
-        return float(click.FloatRange(min=0, max=1).convert(value, param, ctx))
+        try:
+            return float(click.FloatRange(min=0, max=1).convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is not pass, fail or 0 to 1", param, ctx)
 
 
 @click.command()

@@ -1,4 +1,6 @@
-"""Read from the topics what people are asked to label, and what they have said."""
+"""Read from the topics the requests that people are asked to label, and the labels that they
+gave.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ TOPICS = (*STANDING, "routes", "rewards")
 
 @dataclass(slots=True)
 class AskedLabels:
-    """The requests of one router that people are asked about, and people's labels of its last ones.
+    """The requests of one router that people are asked to label, and people's labels of its last
+    requests.
 
     Attributes:
         wanted: the requests that people are asked about.
@@ -44,7 +47,7 @@ class AskedLabels:
 async def asked_labels(
     bus: Bus, router_id: str, *, limit: int, tell: Callable[[int], object] = lambda read: None
 ) -> AskedLabels:
-    """Return what people are asked about, as far as it stands among the last records.
+    """Return the requests that people are asked to label, of those among the last records.
 
     Args:
         limit: records of a partition that are read at most, of decisions and of labels.

@@ -1,5 +1,5 @@
-"""Change a router's declaration: read the one in force, edit it, write it unless somebody wrote
-another meanwhile, and wait until the new one is in force.
+"""Change a router's declaration: read the declaration in force, edit it, write it unless somebody
+wrote another one meanwhile, and wait until it is in force.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ async def write_router(
 async def put_in_force(
     bus: Bus, router_id: str, document: Document, *, based_on: int | None, seconds: float
 ) -> LambdaUpdated:
-    """Write one declaration, on the condition that the one at offset `based_on` is in force (−1:
-    none), and await it.
+    """Write one declaration on the condition that the declaration at offset `based_on` is in force
+    (−1: none), and wait until the new one is.
     """
     value = orjson.dumps(document)
     try:

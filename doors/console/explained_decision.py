@@ -94,8 +94,9 @@ HOW_SURE = "How sure it was: expected reward = part common to all models + the m
 
 
 def why_excluded(code: str | None) -> str:
-    """Return why a candidate was ruled out, "" if it was not. A code without an explanation speaks
-    for itself."""
+    """Return why a candidate was ruled out; "" if it was not. A code without an explanation is
+    returned as it is.
+    """
     return "" if code is None else EXCLUDED.get(code, code.replace("_", " "))
 
 

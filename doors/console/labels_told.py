@@ -16,8 +16,8 @@ REPEATED = " (changed nothing: this or a higher revision came before)"
 def labels_told(
     events: Sequence[RewardObserved], rank_of: Callable[[str], int], declared: Sources
 ) -> tuple[list[str], str]:
-    """Return a note for each label, empty where it counts or counted, and a sentence about the
-    reward that counts now, empty where one label says it.
+    """Return a note for each label, which is empty for a label that counts or counted, and a
+    sentence about the reward that counts now, which is empty where a single label explains it.
 
     Args:
         events: labels of one request, the oldest first; rank_of: rank of a source by the settings.

@@ -1,5 +1,5 @@
-"""Write a plan as sentences: which calls follow each other, when an answer is returned, and what
-the plan is worth beside one call; and what is known of the verifiers that it asks.
+"""Write a plan as sentences: which calls follow each other, when an answer is returned, what the
+plan is worth compared with one call, and what is known of its verifiers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return the request that a decision follows, the verifiers that it named in vain, and the
-    steps of its plan in order; empty: there is none of them.
+    """Return sentences about the request that a decision follows, about the verifiers that the
+    request named in vain, and about the steps of its plan in order; empty if there is none of them.
     """
     steps = decision.plan or ()
     lines = [] if decision.chain is None else [_chain(decision.chain)]

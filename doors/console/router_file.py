@@ -87,7 +87,9 @@ def value_of(text: str) -> Json:
 
 
 def put(document: Document, path: list[str], value: object) -> None:
-    """Set the field at a path. None removes it, and every object that this leaves empty."""
+    """Set the field at a path. None removes the field, and every object that becomes empty by its
+    removal.
+    """
     *inner, name = path
     if not inner:
         if value is None:
@@ -104,7 +106,7 @@ def put(document: Document, path: list[str], value: object) -> None:
 
 
 class Whole(str):
-    """A level of a path that stood in quotes: it is the whole name."""
+    """A level of a path that was written in quotes, and is one name whatever dots it holds."""
 
     __slots__ = ()
 

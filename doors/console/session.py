@@ -34,7 +34,9 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """Read the settings when a command first needs them, so that help works without."""
+        """Read the settings when a command first needs them, so that help works without
+        settings.
+        """
         from streams.settings import load_settings
 
         return load_settings(bootstrap=self.bootstrap, prefix=self.prefix, app_id=self.app_id)

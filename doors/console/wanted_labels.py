@@ -1,5 +1,5 @@
-"""Keep which requests people are asked to label, and what was said of them: for the dashboard's
-inbox, and for `pbstream labels`.
+"""Keep the requests that people are asked to label and the labels that they gave: for the
+dashboard's inbox, and for `pbstream labels`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Labelling(NamedTuple):
         return self.url.replace(REQUEST, quote(request_id, safe=""))
 
     def source(self, name: str | None) -> str:
-        """Return the source of a person's labels; `name` None: who it is, is not said."""
+        """Return the source of a person's labels; `name` None: the person is not named."""
         return self.people if name is None else f"{self.people}{PERSON}{name}"
 
     def is_of_people(self, source: str) -> bool:
@@ -91,7 +91,9 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Wanted:
-    """A request that people are asked about; `said` is what they have said, by source."""
+    """A request that people are asked to label; `said` holds the labels that they gave, by
+    source.
+    """
 
     router_id: str
     request_id: str
@@ -150,7 +152,7 @@ class WantedLabels:
         self._known: dict[str, Wanted] = {}
 
     def add(self, decision: RouteDecided) -> bool:
-        """Remember a request, if people are asked about it; tell whether they are."""
+        """Remember a request if people are asked to label it; tell whether they are."""
         if not decision.label_wanted or decision.request_id in self._known:
             return False
         self._known[decision.request_id] = Wanted.of(decision)
@@ -159,12 +161,16 @@ class WantedLabels:
         return True
 
     def take(self, event: RewardObserved) -> bool:
-        """Note a label; tell whether it is one of these requests and says anything new."""
+        """Note a label; tell whether its request is one of these and the label says anything
+        new.
+        """
         found = None if event.source is None else self._known.get(event.request_id or "")
         return found is not None and found.take(event)
 
     def get(self, request_id: str) -> Wanted | None:
-        """Return a request; None if people are not asked about it, or it is not remembered."""
+        """Return a request; None if people are not asked to label it, or it is no longer
+        remembered.
+        """
         return self._known.get(request_id)
 
     def __iter__(self) -> Iterator[Wanted]:

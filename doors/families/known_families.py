@@ -1,4 +1,4 @@
-"""Read what families publish, and bring it to another family."""
+"""Read what families publish, and bring one family's estimates to another family."""
 
 from __future__ import annotations
 

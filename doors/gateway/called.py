@@ -23,8 +23,9 @@ OF_CALLS = frozenset(
 
 
 def of_call(body: bytes) -> bytes:
-    """Return the request for a call with `messages`; fields of a request in the call win. Any other
-    body is returned as it is."""
+    """Return the request for a call with `messages`; a field of a request in the call wins over the
+    field that is derived. Any other body is returned unchanged.
+    """
     # Bodies without messages are not parsed, so that the schema sees them exactly as sent.
     if b'"messages"' not in body:
         return body

@@ -1,5 +1,5 @@
-"""Take the payloads of other systems: each item is booked, passed over or refused by itself, and
-refused items become dead letters.
+"""Take the payloads of other systems: each item of a payload is booked, passed over or refused by
+itself. Refused items become dead letters.
 """
 
 from __future__ import annotations

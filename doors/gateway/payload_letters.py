@@ -1,5 +1,5 @@
-"""Write payloads that cannot be mapped to the dead letter topic, byte for byte: a webhook rarely
-keeps a copy of what it sends.
+"""Write payloads that cannot be mapped to the dead letter topic, byte for byte: a sender of
+webhooks rarely keeps a copy.
 """
 
 from __future__ import annotations

@@ -61,8 +61,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class RefusedItem:
-    """An item that was refused, why, and a line of JSON that holds it alone; None: it is nested too
-    deep to be written again."""
+    """An item that was refused, the reason, and a line of JSON that holds the item; None: the item
+    is nested too deep to be written again.
+    """
 
     index: int
     error: Refusal
@@ -86,8 +87,9 @@ class Converted:
 
     @property
     def letter(self) -> bytes:
-        """The refused items alone, a line each: a payload of the same form. Where nothing was
-        taken it is the payload, byte for byte."""
+        """The refused items, a line each: a payload of the same form. Where no item was taken, it
+        is the payload byte for byte.
+        """
         lines = list(dict.fromkeys(one.line for one in self.refused))
         written = [line for line in lines if line is not None]
         return b"\n".join(written) if self.taken and written == lines else self.raw
@@ -102,7 +104,7 @@ def convert(
     scores: Collection[str] = (),
     may: Callable[[str], bool] = lambda router_id: True,
 ) -> Converted:
-    """Return what the items of a payload become, each by itself.
+    """Return the events and refusals that the items of a payload become.
 
     The payload is one JSON document, an array of them, or one a line.
 

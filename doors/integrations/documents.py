@@ -1,5 +1,5 @@
-"""Split a payload into its documents, and read what strict JSON refuses but senders write: half of
-an emoji, NaN and infinities, numbers beyond 64 bits, a byte order mark.
+"""Split a payload into its documents. It may hold what strict JSON refuses and senders write: half
+of an emoji, NaN and infinities, numbers beyond 64 bits, a byte order mark.
 
 Only fields that are not used are read this leniently; ids and money are checked where they are
 used. A byte that is not UTF-8 is harmless in a prompt, and refused in an id.
@@ -85,7 +85,7 @@ def _refuse(error: Exception) -> NoReturn:
 
 
 def line_of(value: Json) -> bytes:
-    """Write JSON in one line, half emojis and infinities as they came; bytes are a line already."""
+    """Write JSON as one line, half emojis and infinities included; bytes are returned unchanged."""
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 

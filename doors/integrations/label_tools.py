@@ -1,4 +1,4 @@
-"""Write what people are asked to label for labelling tools, and read what people said there.
+"""Write the requests that people are asked to label for labelling tools, and read their labels.
 
 Label Studio: tasks as it imports and exports them as JSON. Argilla: records as `to_json` writes
 them, and as its server returns them. Langfuse: items of an annotation queue, and its scores. And

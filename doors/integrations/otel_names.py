@@ -88,8 +88,9 @@ KINDS = {"stringValue": str, "intValue": int, "doubleValue": float, "boolValue":
 
 
 def is_call(attributes: Document) -> bool:
-    """Tell whether a span is of a call of a language model. Only known other operations are not, so
-    that a future kind of call is billed."""
+    """Tell whether a span is of a call of a language model. Only operations that are known to be
+    others are not calls, so that a future kind of call is billed.
+    """
     if not any(name.startswith(SIGNS) for name in attributes):
         return False
     return str(first_of(attributes, OPERATION)).lower() not in NO_CALLS
@@ -101,8 +102,9 @@ def first_of(attributes: Document, names: Sequence[str]) -> Json:
 
 
 def attributes_of(record: Json) -> Document:
-    """Return the attributes of a span, an event or a log record; one without a value is left out.
-    Raises Unconvertible: it is of another form."""
+    """Return the attributes of a span, an event or a log record without those that have no value.
+    Raises Unconvertible: the object has another form.
+    """
     if not isinstance(record, dict):
         raise Unconvertible("is not an object", Reason.MALFORMED_EVENT)
     if "tags" in record and "attributes" not in record:

@@ -100,7 +100,7 @@ class Defaults:
 
 @contextmanager
 def of_score(name: str | None) -> Iterator[None]:
-    """Say of what cannot be read inside of which score it is."""
+    """Name, in the error, the score inside of which something cannot be read."""
     try:
         yield
     except Unconvertible as error:
@@ -159,8 +159,8 @@ def _since_epoch(value: Json) -> datetime:
 
 
 def other_model(called: Json, answered: Json, *, provider: Json, host: Json) -> str | None:
-    """Return the model that answered where it is not the called one, as far as the provider's
-    answers name it.
+    """Return the model that answered if another one was called, as far as the provider's answers
+    name models.
 
     Args:
         host: where the provider was called; None: not known.
@@ -183,7 +183,7 @@ def object_of(value: Json) -> Document:
 
 
 def person_of(said: Json) -> str | None:
-    """Return who annotated, as a source names people; None: it is not said.
+    """Return the annotator, as a source names people; None: no annotator is named.
 
     Args:
         said: an id, a name, or a user with an e-mail address.

@@ -41,7 +41,7 @@ class Ingested:
 
 
 class Rewinding(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Lets a consumer begin some records before what its group has done.
+    """Let a consumer begin some records before its group's committed offset.
 
     Attributes:
         done: the first offset of each partition that the group has not done.

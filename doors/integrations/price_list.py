@@ -1,5 +1,5 @@
-"""Read LiteLLM's list of prices without importing LiteLLM: what a model costs and offers, what of
-its prices a declaration can't say, and why a model is left out.
+"""Read LiteLLM's list of prices without importing LiteLLM: prices and offers of a model, the prices
+that a declaration can't hold, and why a model is left out.
 """
 
 from __future__ import annotations

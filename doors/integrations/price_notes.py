@@ -1,5 +1,5 @@
-"""Read prices of long inputs and dates from a list of prices, and say what it holds that a
-declaration can't: prices of some tokens, and dates that can't be read.
+"""Read prices of long inputs and dates from a list of prices, and note what a declaration can't
+hold: prices of some tokens, and dates that can't be read.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tiers(
 
 
 def beside(entry: Mapping[str, Json]) -> str | None:
-    """Return a note on other prices of the list that a declaration has no field for."""
+    """Return a note on prices of the list for which a declaration has no field."""
     found = [
         name
         for name, usual in BESIDE.items()

@@ -60,16 +60,18 @@ class Remembered:
         return True
 
     def unmet(self, scores: Collection[str]) -> str | None:
-        """Return a sentence if scores were chosen and no payload so far had one of them: then their
-        names may be mistyped."""
+        """Return a sentence if a mapping names scores and no payload so far had one of them, as the
+        names may be mistyped.
+        """
         if not scores or not self._met.isdisjoint(scores):
             return None
         others = f"; those that came are named {self.names}" if self._names else ""
         return f"score: none that came so far is named {_shown(scores)}{others}"
 
     def revised(self, one: Found, fields: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the fields of an event in the light of earlier ones: a bill becomes that of all
-        attempts so far, and a label with another value gets a higher revision."""
+        """Return the fields of an event after comparison with earlier ones: a bill becomes that of
+        all attempts so far, and a label with another value gets a higher revision.
+        """
         if one.attempt is not None:
             # Each call of a plan has a bill of its own; tries of the same call add up.
             request = fields["router_id"], fields["request_id"], fields.get("attempt") or 0

@@ -20,7 +20,7 @@ class PoolLine:
     Attributes:
         usd: dollars as declared; None if the declaration has no such budget.
         routers: the grant that each router reports.
-        unasked: routers of them that have decided nothing yet.
+        unasked: routers among these that have decided nothing yet.
     """
 
     name: str
@@ -45,13 +45,13 @@ class PoolLine:
 
     @property
     def ends(self) -> datetime | None:
-        """Return when its period ends; None without a grant."""
+        """Return the end of the line's period; None without a grant."""
         return max((one.ends for one in self.routers.values()), default=None)
 
     @property
     def forecast_usd(self) -> tuple[float, float, float] | None:
-        """Return what will be charged at the end, and its low and high ends; None while no router
-        has been asked, or once nothing is left.
+        """Return the dollars that the routers will have been charged at the period's end, with a
+        low and a high estimate; None while no router has been asked, or once nothing is left.
 
         The ends are the sums of the routers' own: as if all were off in the same direction.
         """

@@ -19,7 +19,7 @@ from router_state.choice import Choice
 from router_state.errors import DamagedState
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, RequestRecord
+from router_state.record import RequestRecord
 from router_state.wanted import NAME, Wanted, wanted_of
 
 PIECE = "\x1flabels"
@@ -204,9 +204,7 @@ class Asking(Capability):
 
     def _keep(self, record: RequestRecord, wanted: Wanted) -> None:
         self.journal.pieces.add(PIECE)
-        call = record.call or PLAIN
-        kept = {**call.kept, self.name: to_builtins(wanted)}
-        record.call = structs.replace(call, kept=kept)
+        record.keep(self.name, to_builtins(wanted))
 
     @classmethod
     def told(cls, kept: Json) -> dict[str, object]:

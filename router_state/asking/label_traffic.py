@@ -56,7 +56,7 @@ class LabelTraffic(Struct, gc=False):
 
     @classmethod
     def start(cls, begins: float, at: float) -> LabelTraffic:
-        """Return the traffic before its first request, which comes now."""
+        """Return the traffic of a router whose first request comes now."""
         return cls(begins, at, at, [0] * PERIOD_PARTS, [], at)
 
     def turn(self, begins: float, seconds: float) -> None:

@@ -1,5 +1,5 @@
-"""Decide a request that follows another one: given what was seen of the answers before, and from
-the models that were not tried.
+"""Decide a request that follows another one, from what is known of the answers before, among the
+models that were not tried.
 
 The answers of one prompt form a chain. Each one tells by its verdict, or by signals, how much worse
 it is than was expected; `kernel.Failures` has what another model's answer is then worth.
@@ -27,7 +27,7 @@ MOST_REQUESTS = 16
 
 
 class ChainTooLong(RouterStateError):
-    """A chain of requests that follow each other has as many as it may have."""
+    """A chain of requests that follow each other has the largest allowed number of requests."""
 
     reason = "chain_too_long"
 
@@ -36,11 +36,12 @@ class Chain(Struct, frozen=True, omit_defaults=True):
     """A request's place in its chain, as its record keeps it.
 
     Attributes:
-        follows: the request before it; number: its own number, from 1.
-        known: whether the router remembers the request before it; otherwise a chain begins here.
-        tried: models that have answered in the chain before it.
-        count, sum: the failures before it, see `kernel.Failures`.
-        by: what told of the last failure: a verifier, or a signal.
+        follows: the request before this one; number: number of this request, from 1.
+        known: whether the router remembers the request before this one; otherwise a chain begins
+            here.
+        tried: models that have answered earlier in the chain.
+        count, sum: the failures earlier in the chain, see `kernel.Failures`.
+        by: the verifier, or the signal, that showed the last failure.
     """
 
     follows: str
@@ -53,7 +54,7 @@ class Chain(Struct, frozen=True, omit_defaults=True):
 
     @property
     def failures(self) -> Failures:
-        """Return the failures before it."""
+        """Return the failures before the request."""
         return Failures(self.count, self.sum)
 
 
@@ -63,12 +64,11 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     Args:
         name: of the capability, under which the record keeps it.
     """
-    kept = None if record.call is None else record.call.kept.get(name)
-    return None if kept is None else converted(kept, Chain, "chain of a request")
+    return record.kept_by(name, Chain)
 
 
 def check(follows: Follows, tables: Tables) -> None:
-    """Refuse what can't be said of an answer.
+    """Raise an error for verdicts or signals about an earlier answer that can't be used.
 
     Raises:
         UnknownVerifier: the router does not declare a verifier that the request names.
@@ -84,7 +84,8 @@ def check(follows: Follows, tables: Tables) -> None:
 
 
 def begin(choice: Choice, tables: Tables, arms: Arms, name: str) -> Chain | None:
-    """Return the place of a request in its chain, given what was seen; None: it follows none.
+    """Return the place of a request in its chain, given the answers before; None: the request
+    follows none.
 
     Raises:
         ChainTooLong: the chain has as many requests as it may have.

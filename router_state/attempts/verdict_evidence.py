@@ -38,8 +38,8 @@ class Answer(NamedTuple):
     Attributes:
         x: context of its request, shape (d,); k: position of its model.
         mean, variance: expected reward of that model for the context, and its variance.
-        before: the table that told of the failures before it, if there are any; gap: the reward
-            that it loses by them at ρ = 1; less: the reward that it is expected to lose by them.
+        before: the table by which earlier failures were known, if there are any; gap: the reward
+            lost through these failures at ρ = 1; less: the expected loss of reward through them.
     """
 
     x: Vector

@@ -43,7 +43,7 @@ class Sums(Struct, array_like=True, gc=False):
         self.squares += value * value
 
     def join(self, other: Sums) -> None:
-        """Add the terms of others."""
+        """Add the terms of other sums."""
         self.n += other.n
         self.sum += other.sum
         self.squares += other.squares
@@ -57,7 +57,9 @@ class Sums(Struct, array_like=True, gc=False):
 
 
 class Change(Struct, frozen=True):
-    """A change of what verdicts tell: the mean over the pairs before it, and over those since."""
+    """A change of what verdicts mean: the sums over the pairs before the change, and over those
+    since.
+    """
 
     before: Interval
     now: Interval
@@ -71,10 +73,10 @@ class Pairs(Struct, array_like=True, gc=False):
         verdicts: their number; fees_usd: their dollars.
         further_usd: dollars of the calls that followed as a verdict did not pass.
         passed, stopped: labels above expectation, of answers that passed and of those that did not.
-        older: what the pairs before the blocks said; blocks: what the last ones said; first: number
-            of the first block, from 1. A pair says its label above expectation, with the other sign
-            where the answer did not pass.
-        told: whether the verifier was told to be worthless.
+        older: sums of the pairs before the blocks; blocks: sums of the last blocks of pairs; first:
+            number of the first block, from 1. A pair counts with its label above expectation, with
+            the other sign where the answer did not pass.
+        told: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
     """
 
@@ -119,13 +121,15 @@ class Pairs(Struct, array_like=True, gc=False):
         return self.passed.n + self.stopped.n
 
     def separation(self, alpha: float) -> Interval:
-        """Return by how much labels of answers that passed are above those of others."""
+        """Return the difference of the mean label between answers that passed and answers that did
+        not, with its interval.
+        """
         passed, stopped = self.passed.mean(alpha / 2.0), self.stopped.mean(alpha / 2.0)
         low, high = passed.low - stopped.high, passed.high - stopped.low
         return Interval(passed.value - stopped.value, max(low, -1.0), min(high, 1.0))
 
     def worthless(self, alpha: float) -> Interval | None:
-        """Return the separation where it is surely too small, once."""
+        """Return the separation if it is surely too small; it is returned once."""
         if self.told:
             return None
         found = self.separation(alpha)
@@ -135,8 +139,8 @@ class Pairs(Struct, array_like=True, gc=False):
         return found
 
     def parted(self, alpha: float) -> Change | None:
-        """Return how the last pairs differ from those before, once: those before are then
-        forgotten.
+        """Return how the last pairs differ from the pairs before, and forget those before; None:
+        they do not differ.
         """
         before = Sums()
         before.join(self.older)

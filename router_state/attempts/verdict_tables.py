@@ -50,7 +50,7 @@ class Tables:
     Attributes:
         names: of the models, in the order of their rows.
         signals: tables of the signals that any request has said, see `SIGNALS`.
-        comes: by verifier, the share of the verdicts that come; one that does not passes an answer.
+        comes: by verifier, the share of its verdicts that come; an answer without a verdict passes.
         labels: of each model's answers, counted up to `ENOUGH_LABELS`.
         looks: the looks, in the order of their numbers; stops: of each the verifier, the least
             verdict that passes, and the dollars of a verdict. firsts: number of the first look of
@@ -156,8 +156,8 @@ class Tables:
             )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
-        """Return the numbers of the looks that are closed to a request with these verifiers only;
-        None: it has all verifiers.
+        """Return the numbers of the looks that a request can't have, as it has only these
+        verifiers; None: it has all verifiers.
         """
         if verifiers is None:
             return frozenset()

@@ -1,4 +1,4 @@
-"""Write what is known of a router's verifiers, as `pb.lambda` publishes it."""
+"""Write what is known of a router's verifiers into `pb.lambda`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class InputTokens:
             self._journal.pieces.add(PIECE)
 
     def place(self, slot: int, tokens: float) -> None:
-        """Store a request's tokens that are priced apart beside its context in the window."""
+        """Store, for a slot of the window, its request's tokens that have a price of their own."""
         self.slots[slot] = tokens
 
     def values(self) -> Json | None:

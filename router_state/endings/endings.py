@@ -43,7 +43,7 @@ FEW_REDIRECTS = 3
 
 
 class Redirect(Struct, array_like=True):
-    """The name that answers for a model, and how many answers were its."""
+    """The name that answered for a model, and the number of answers under that name."""
 
     name: str
     count: int

@@ -14,8 +14,12 @@ from router_state.families.family_sums import sums_of
 
 
 class Brought(Struct, frozen=True):
-    """By model the statements of all members, and the scatter of rewards and of bills
-    (`Kin.knows`, `Scatter`)."""
+    """Knowledge of another family, by model.
+
+    Attributes:
+        d, projection: dimensions of contexts, and what makes them; noise: σ² of both sides.
+        models: statements of all members (`Kin.knows`); scatter: of rewards and of bills.
+    """
 
     d: int
     projection: str

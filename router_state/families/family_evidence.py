@@ -1,4 +1,6 @@
-"""A router's own evidence about its models, and what of that may leave it."""
+"""Return a router's own evidence about its models, and the part of that evidence that may leave the
+router.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from router_state.kernel import Evidence, Regression, SharedPrior
 
 
 def whole_sums(one: Regression, prior: SharedPrior) -> Sums:
-    """Return all the evidence in a regression, without its shared prior."""
+    """Return all evidence in a regression, that of others included, without the shared prior."""
     ridges = prior.ridges
     whole = np.linalg.inv(one.V())
     A = (whole - np.diag(ridges)) * one.decay
@@ -36,7 +38,7 @@ def given_sums(one: Regression, prior: SharedPrior) -> Sums:
 
 
 def own_sums(one: Regression, prior: SharedPrior, *shares: Share | None) -> Sums:
-    """Return the evidence of a regression that is its router's own."""
+    """Return the evidence in a regression that comes from its own router."""
     found = whole_sums(one, prior)
     for share in shares:
         if share is not None:

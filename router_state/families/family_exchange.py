@@ -1,4 +1,4 @@
-"""Put what a family tells in place of what it told before, in the regressions of a router."""
+"""Replace, in a router's regressions, the sums that it took from its family by newer ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Told = Sequence[Mapping[str, bytes]]
 
 
 class Exchange:
-    """The sums in a router's regressions that are not its own, and their exchange for others.
+    """The sums in a router's regressions that are not its own evidence, and their replacement.
 
     Attributes:
         held: these sums, by model; known: models that the router has had since it joined.
@@ -102,7 +102,7 @@ class Exchange:
         self.replace([dict.fromkeys(self.held, b"")] * 2, gamma)
 
     def replace(self, told: Told, gamma: float) -> None:
-        """Put these sums in place of earlier ones; models that are not named keep theirs."""
+        """Put new sums in place of earlier ones; models that are not named keep theirs."""
         found = [
             {name: self._exchanged(name, side, told[side].get(name)) for name in ones}
             for side, (_, ones) in enumerate(self.sides)

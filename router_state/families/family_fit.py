@@ -126,9 +126,10 @@ class Fit:
         self._level(response, information, counts)
         self._weigh(misfit, freedom)
         found, doubts = slopes(self.said, theta, covariances, counts=counts, noise=kin.noise)
-        kin.slope = self._by_name(found)
         out = broken(found, doubts)
-        kin.aside = {name for name, one in zip(self.names, out, strict=True) if one}
+        left_out = zip(self.names, found.tolist(), out, strict=True)
+        kin.slope = {name: slope for name, slope, one in left_out if one}
+        kin.aside = set(kin.slope)
 
     def _weigh(self, misfit: Vector, freedom: Vector) -> None:
         """Move the weights of routers."""
@@ -141,6 +142,7 @@ class Fit:
         """Move the scatter of all models together, and of each around that of all."""
         kin, guess, last = self.kin, self.kin.guess, self.kin.d - 1
         measured = kin.noise / guess.noise if guess.absolute else 1.0
+        freedom = {name: float(one[last]) + GUESSED for name, one in known.items()}
         moved: list[tuple[float, dict[str, float]]] = []
         for first, part, scale in (
             (guess.features * self.unit * measured, slice(0, last), self.unit),
@@ -160,7 +162,7 @@ class Fit:
             moved.append((common, by_model))
         (ridge, ridges), (bias, biases) = moved
         kin.common = Scatter(ridge, bias)
-        kin.scatter |= {name: Scatter(ridges[name], biases[name]) for name in known}
+        kin.scatter |= {name: Scatter(ridges[name], biases[name], freedom[name]) for name in known}
 
     def _level(self, response: Vector, information: Vector, counts: Vector) -> None:
         """Move the levels of routers, and κ²."""

@@ -19,9 +19,10 @@ from router_state.families.sum_bytes import lower
 from router_state.kernel import Regression, exp_of
 from router_state.packing.framing import Framed
 
-_NUMBERS = struct.Struct("<dddI")
-"""A share: count, forgotten, moved, and the bytes of its sums; 0 bytes: there is none."""
-_ROOM = 4 * _NUMBERS.size
+_SIZES = struct.Struct("<4I")
+"""Bytes of four shares: taken of rewards and of bills, given of both; 0: there is none."""
+_NUMBERS = struct.Struct("<ddd")
+"""A share begins with these: count, forgotten, moved; its sums follow."""
 
 Sides: TypeAlias = "Sequence[Share | None]"
 """Shares of rewards and of bills; None: there is none."""
@@ -34,8 +35,8 @@ class Share:
     Attributes:
         data: the sums, see `bytes_of`, or as 64-bit floats where they were not rounded.
         count: observations.
-        forgotten, moved: of the regression at that time: what it forgets and by how much it is
-            shifted, it forgets and shifts of these as well.
+        forgotten, moved: those of the regression when it got the share. What the regression forgets
+            and shifts later, it forgets and shifts of these sums as well.
     """
 
     data: bytes
@@ -45,12 +46,12 @@ class Share:
 
     @classmethod
     def taken(cls, data: bytes, one: Regression) -> Share:
-        """Return what a regression takes from its family now."""
+        """Return the sums that a regression takes from its family now, as a share."""
         return cls(data, sums_of(data, one.d).count, one.forgotten, one.moved)
 
     @classmethod
     def given(cls, sums: Sums, one: Regression) -> Share:
-        """Return what a regression was given to start with."""
+        """Return the sums that a regression starts with, as a share."""
         data = sums.triangle().astype("<f8").tobytes()
         return cls(data, sums.count, one.forgotten, one.moved)
 
@@ -67,7 +68,7 @@ class Share:
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
-        """Return for how many observations it still counts."""
+        """Return the number of observations for which a share still counts."""
         return self.count * exp_of(self.forgotten - one.forgotten)
 
     def left(self, one: Regression) -> Sums:
@@ -84,11 +85,11 @@ class Held(Framed):
     __slots__ = ()
 
     def __init__(self, taken: Sides = (None, None), given: Sides = (None, None)) -> None:
-        shares = [one or Share(b"", 0.0, 0.0, 0.0) for one in (*taken, *given)]
-        numbers = [
-            _NUMBERS.pack(one.count, one.forgotten, one.moved, len(one.data)) for one in shares
+        shares = [
+            b"" if one is None else _NUMBERS.pack(one.count, one.forgotten, one.moved) + one.data
+            for one in (*taken, *given)
         ]
-        super().__init__(b"".join([*numbers, *(one.data for one in shares)]))
+        super().__init__(b"".join([_SIZES.pack(*map(len, shares)), *shares]))
 
     @classmethod
     def read(cls, body: bytes, d: int) -> Held:
@@ -104,8 +105,7 @@ class Held(Framed):
 
     @classmethod
     def _of(cls, body: bytes) -> Held:
-        sizes = [size for *_, size in _NUMBERS.iter_unpack(body[:_ROOM])]
-        if len(sizes) != 4 or len(body) != _ROOM + sum(sizes):
+        if len(body) != _SIZES.size + sum(_SIZES.unpack_from(body)):
             raise DamagedState(f"family: sums of {len(body)} bytes")
         found = cls.__new__(cls)
         Framed.__init__(found, body)
@@ -122,19 +122,22 @@ class Held(Framed):
         return [self._share(2), self._share(3)]
 
     def _share(self, k: int) -> Share | None:
-        body = self.body
-        sizes = [_NUMBERS.unpack_from(body, j * _NUMBERS.size)[3] for j in range(k)]
-        at = _ROOM + sum(sizes)
-        count, forgotten, moved, size = _NUMBERS.unpack_from(body, k * _NUMBERS.size)
-        if not size:
+        body, sizes = self.body, _SIZES.unpack_from(self.body)
+        if not sizes[k]:
             return None
-        return Share(bytes(body[at : at + size]), count, forgotten, moved)
+        at = _SIZES.size + sum(sizes[:k])
+        count, forgotten, moved = _NUMBERS.unpack_from(body, at)
+        return Share(bytes(body[at + _NUMBERS.size : at + sizes[k]]), count, forgotten, moved)
 
     def requests(self, one: Regression) -> float | None:
-        """Return for how many rewards it still counts what was taken; None: nothing was."""
+        """Return the number of rewards for which a model's share of its family still counts; None:
+        it took nothing.
+        """
         body = self.body
-        count, forgotten, _, size = _NUMBERS.unpack_from(body)
-        return count * exp_of(forgotten - one.forgotten) if size else None
+        if not _SIZES.unpack_from(body)[0]:
+            return None
+        count, forgotten, _ = _NUMBERS.unpack_from(body, _SIZES.size)
+        return float(count * exp_of(forgotten - one.forgotten))
 
 
 def together(shares: Sides, one: Regression) -> Sums | None:

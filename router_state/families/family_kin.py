@@ -22,19 +22,27 @@ import numpy as np
 from router_state.config import Vector
 from router_state.families.family_statements import Stack, statements
 from router_state.families.family_sums import Sums
-from router_state.kernel import MEMORY
+from router_state.kernel import GUESSED, MEMORY
 from router_state.learning.guess import Guess
 
+Z95 = 1.96
+"""Quantile of a standard normal, 0.975."""
 LEVEL_SCATTER = 0.1
 """First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
 
 
 @dataclass(slots=True)
 class Scatter:
-    """The scatter of a model between routers: σ² ÷ variance, of features and of the bias."""
+    """The scatter of a model between routers: σ² ÷ variance, of features and of the bias.
+
+    Attributes:
+        freedom: degrees of freedom of the estimate of `bias`: some 1 for each router of which data
+            determine the model's level.
+    """
 
     ridge: float
     bias: float
+    freedom: float = GUESSED
 
     def diagonal(self, d: int) -> Vector:
         """Return R, shape (d,)."""
@@ -51,7 +59,7 @@ class Kin:
         d, guess: dimensions, and what is assumed before the first observation.
         noise: σ².
         common, scatter: of all models together, and by model.
-        weights, levels, slope: by router; aside: routers that are left out.
+        weights, levels: by router; aside, slope: routers that are left out, and their slopes.
         level_variance: κ².
         total: `Sums.triangle` of (J, h) of all routers that count, by model; brought: (J, h) of
             another family, by model.
@@ -86,8 +94,9 @@ class Kin:
     # What is told.
 
     def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
-        """Return what a router says of models, at the present scales: nothing while it is left
-        out."""
+        """Return the sums that a router contributes for its models, at the present scales; nothing
+        while the router is left out.
+        """
         if not own or member in self.aside:
             return {}
         R = self.weights.get(member, 1.0) * self._scatters(own)
@@ -96,7 +105,7 @@ class Kin:
         return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
-        """Replace what a router said by what it says now, at the present scales."""
+        """Replace a router's earlier sums by its new ones, at the present scales."""
         for model, said in self.says(member, before).items():
             if model in self.total:
                 self.total[model] = self.total[model] - said.triangle()
@@ -107,7 +116,7 @@ class Kin:
     def told(
         self, member: str, own: Mapping[str, Sums], names: Iterable[str] | None = None
     ) -> dict[str, Sums]:
-        """Return what the others say of each model to a router, whose own sums were counted.
+        """Return what a router is told of each model: the sums of all members without its own.
 
         Args:
             names: models of the router; None: all.
@@ -148,12 +157,32 @@ class Kin:
         found = Sums.none(self.d) if total is None else Sums.of_triangle(total, self.d)
         return found if brought is None else Sums(found.A + brought.A, found.b + brought.b)
 
+    @property
+    def known_noise(self) -> float:
+        """Return σ²; 0 while no router has said anything."""
+        return self.noise if self.total or self.brought else 0.0
+
     def scatter_of(self, model: str) -> Scatter:
         """Return the scatter of a model; a model without reports has the scatter of the others."""
         return self.scatter.get(model, self.common)
+
+    def apart(self, model: str) -> tuple[float, float, float]:
+        """Return the deviation of a model's level between routers, and the ends of its 95 %
+        interval: the variance is a scaled inverse χ²."""
+        one = self.scatter_of(model)
+        found = float((self.noise / one.bias) ** 0.5)
+        low, high = (float(found / _chi_square(one.freedom, z) ** 0.5) for z in (Z95, -Z95))
+        return found, low, high
 
     def forget(self, member: str) -> None:
         """Forget a router that has left."""
         for by_member in (self.weights, self.levels, self.slope):
             by_member.pop(member, None)
         self.aside.discard(member)
+
+
+def _chi_square(freedom: float, z: float) -> float:
+    """Return a quantile of χ² ÷ its degrees of freedom, given that of a normal (Wilson and Hilferty
+    1931)."""
+    spread = 2.0 / (9.0 * freedom)
+    return float(max(1.0 - spread + z * spread**0.5, 0.05)) ** 3

@@ -18,7 +18,7 @@ from router_state.families.family_exchange import Exchange
 from router_state.families.family_held import Held
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import LEAST_TOLD, require_usable, sums_of
-from router_state.kernel import GROWTH, MEMORY, SAMPLE_PIECE, Arm
+from router_state.kernel import BELIEVED, GROWTH, MEMORY, SAMPLE_PIECE, Arm
 from router_state.packing.framing import Json, Whole, converted
 from router_state.since import Since
 
@@ -33,7 +33,7 @@ class Standing(Struct):
 
     Attributes:
         born: number of the membership; n: number of the last prior that was taken over.
-        members, aside, slope, refused: as the family told.
+        members, aside, slope, refused: as the family's last prior says.
     """
 
     born: Whole = -1
@@ -186,7 +186,13 @@ class Family(Capability):
         return True
 
     def _take_over(self, event: Told) -> None:
-        """Put what the others say of some models in place of what they said before."""
+        """Put what the others say of some models in place of what they said before. Before the
+        first own observation σ² is the family's: sums are in units of it."""
+        for prior, noise in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
+            if noise > 0.0 and not prior.seen:
+                prior.noise, prior.fourth = noise, 3.0 * noise * noise
+                prior.noise_count = BELIEVED
+                self.journal.pieces.add(prior.name)
         told: list[dict[str, bytes]] = []
         for side in (0, 1):
             told.append({name: model.sides[side] for name, model in event.models.items()})

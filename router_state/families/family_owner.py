@@ -1,4 +1,5 @@
-"""A family as its owner knows it: what its members said, what follows, and what each is told.
+"""A family as its owner knows it: the reports of its members, the estimates from them, and the
+priors for each member.
 
 A member's own evidence is left out of what it is told. Estimates take longer than an event may:
 `estimating` hands out a copy that another thread moves, and `take` puts that back.
@@ -39,7 +40,7 @@ class FamilyOwner(Register):
     Attributes:
         sides: the regressions of rewards and of bills.
         waiting: members to be told, in order.
-        counted: whether the sums of `sides` hold what was said so far.
+        counted: whether the sums of `sides` include all reports.
         due_at: observations at which the next estimate is due; reports: number heard.
     """
 
@@ -197,7 +198,7 @@ class FamilyOwner(Register):
                 self.waiting[name] = None
 
     def recount(self) -> None:
-        """Compute the sums anew of all that was said."""
+        """Compute the sums anew from all reports."""
         for kin, heard in zip(self.sides, self.heard(), strict=True):
             kin.total = {}
             for member, of in heard.items():
@@ -217,13 +218,15 @@ class FamilyOwner(Register):
         others = sum(1 for name, one in self.members.items() if one.models and name != member)
         aside = any(member in kin.aside for kin in self.sides)
         slope = float(min(kin.slope.get(member, 1.0) for kin in self.sides))
+        noise = self.sides[0].known_noise, self.sides[1].known_noise
         names, found = list(models), []
         size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
         for at in range(0, len(names) or 1, size):
             seen.n += 1
             part = {name: models[name] for name in names[at : at + size]}
             more = at + size < len(names)
-            found.append(Told(self.name, seen.born, seen.n, part, more, others, aside, slope))
+            one = Told(self.name, seen.born, seen.n, part, more, others, aside, slope)
+            found.append(structs.replace(one, noise=noise))
         return found
 
     def _told(self, member: str, seen: MemberSeen) -> dict[str, Model]:

@@ -24,7 +24,7 @@ class _Side(Struct):
     noise: float
     level_variance: float
     common: tuple[float, float]
-    scatter: dict[str, tuple[float, float]]
+    scatter: dict[str, tuple[float, float, float]]
     weights: dict[str, float]
     levels: dict[str, float]
     aside: list[str]
@@ -54,7 +54,7 @@ def pack_piece(owner: FamilyOwner, name: str) -> bytes | None:
 
 
 def _side(kin: Kin) -> _Side:
-    scatter = {name: (one.ridge, one.bias) for name, one in kin.scatter.items()}
+    scatter = {name: (one.ridge, one.bias, one.freedom) for name, one in kin.scatter.items()}
     common = kin.common.ridge, kin.common.bias
     weights, levels = (
         {name: round(value, KEPT_DIGITS) for name, value in by_member.items()}

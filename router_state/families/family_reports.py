@@ -24,10 +24,10 @@ class Model(Struct, frozen=True, array_like=True):
 
 
 class Report(Struct, frozen=True):
-    """A member's report: what it says of some of its models.
+    """A member's report: its sums of some of its models.
 
     Attributes:
-        family, member: whom it is for, and whose it is.
+        family, member: recipient and sender.
         born: number of the membership; n: number of the last prior that the member has taken over.
         d, projection: dimensions of contexts, and what makes them (SHA-256).
         gives, takes: whether the family learns from the member, and the member from the family.
@@ -35,7 +35,7 @@ class Report(Struct, frozen=True):
         seen: rewards and bills that the member has learned so far.
         noise: σ² of rewards and of logarithms of bills.
         names: all models of the member; None: as in its last report.
-        models: what it says of some of them; none where it only joins.
+        models: its sums of some of its models; none where it only joins.
     """
 
     family: str
@@ -60,9 +60,10 @@ class Told(OfCapability, frozen=True):
         family, born, n: as in `Report`; a later prior has a higher `n`.
         models: precision and precision × mean in units of σ², by model; of others nothing changes.
         more: whether another record follows, with other models.
-        members: members that have told anything, without this one.
+        members: number of members that have reported, without this one.
         aside: whether the family leaves this member out; slope: of its coefficients on the others'.
         refused: why the family does not take the member; "": it does.
+        noise: σ² of rewards and of logarithms of bills; 0: the family knows nothing of it.
         offset: of the prior on its topic.
     """
 
@@ -75,4 +76,5 @@ class Told(OfCapability, frozen=True):
     aside: bool = False
     slope: float = 1.0
     refused: str = ""
+    noise: tuple[float, float] = (0.0, 0.0)
     offset: int = -1

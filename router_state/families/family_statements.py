@@ -1,4 +1,4 @@
-"""What the routers of a family say of one model, all at once; the names are those of
+"""Statements of all routers of a family about one model, in one stack; the names are those of
 `family_kin`."""
 
 from __future__ import annotations

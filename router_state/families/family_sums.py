@@ -1,4 +1,6 @@
-"""The evidence about one model as sums: what a router tells its family, and what it is told."""
+"""The evidence about one model as sums: what a router reports to its family, and what its family
+tells the router.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Sums:
         return float(self.A[-1, -1])
 
     def less(self, other: Sums) -> Sums:
-        """Return these sums without others."""
+        """Return these sums minus other sums."""
         return Sums(self.A - other.A, self.b - other.b)
 
     def times(self, share: float) -> Sums:

@@ -25,14 +25,16 @@ NARROWEST_AT = 5_000
 
 
 def mixed(missed: float) -> float:
-    """Return ρ² that makes the interval narrowest at so many terms (the same paper, appendix C)."""
+    """Return the ρ² for which the interval is narrowest after `NARROWEST_AT` terms (the same paper,
+    appendix C).
+    """
     log = -2.0 * log_of(missed)
     return (log + log_of(log + 1.0)) / NARROWEST_AT
 
 
 def half_width(n: int, variance: float, *, missed: float = MISSED_AT_ANY_LOOK) -> float:
-    """Return half of the interval of the mean of n terms of this variance; infinity for none. It is
-    `missed` with this probability at most.
+    """Return half of the interval of the mean of n terms of this variance; infinity without terms.
+    The mean lies outside the interval with probability `missed` at most.
 
     >>> round(half_width(5_000, 1.0), 4), round(1.96 / 5_000**0.5, 4)
     (0.0429, 0.0277)

@@ -33,7 +33,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
         by: one of those of `assigning`; routed: probability that the router answers.
         model, reason, propensity: what the router had chosen where it did not answer, why, and with
             which probability.
-        then: the model that was to follow if that one's answer did not pass.
+        then: the model that would have followed if the answer of `model` had not passed.
     """
 
     by: str
@@ -223,9 +223,8 @@ class Incumbents(Capability):
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability: on a ramp, labels show whether the share goes on or falls back."""
-        kept = None if record.call is None else record.call.kept.get(self.name)
-        if self.ramp and kept is not None:
-            self._weigh(record, converted(kept, Assigned, "incumbent"), reward)
+        if self.ramp and (kept := record.kept_by(self.name, Assigned)) is not None:
+            self._weigh(record, kept, reward)
         return Taught(x, reward)
 
     def _weigh(self, record: RequestRecord, one: Assigned, reward: float) -> None:

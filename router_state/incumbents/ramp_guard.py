@@ -32,7 +32,7 @@ class Guard(Struct, array_like=True):
         step: number of the share that is in force; −1: nothing is routed any more.
         incumbent, router: labels of either side; incumbent_sum, router_sum: their rewards.
         total, squares: Σ of the terms, and of their squares.
-        bills, spend_usd: of what was routed.
+        bills, spend_usd: number and sum of the bills of requests that the router answered.
     """
 
     step: int = 0
@@ -46,7 +46,7 @@ class Guard(Struct, array_like=True):
     spend_usd: float = 0.0
 
     def judged(self, reward: float, *, routed: bool, share: float) -> float:
-        """Take a request's first label in, and return its term."""
+        """Add the first label of a request to the evidence, and return the label's term."""
         inside = self.incumbent_sum / max(self.incumbent, 1)
         outside = self.router_sum / max(self.router, 1)
         if not self.incumbent or not self.router:
@@ -62,7 +62,9 @@ class Guard(Struct, array_like=True):
         return term
 
     def interval(self) -> tuple[float, float] | None:
-        """Return the interval of the difference, router − incumbent; None: it is too early."""
+        """Return the interval of the mean difference, router − incumbent; None: there are too few
+        labels yet.
+        """
         if min(self.incumbent, self.router) < LEAST_LABELS:
             return None
         n = self.incumbent + self.router

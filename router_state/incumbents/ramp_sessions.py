@@ -50,7 +50,8 @@ class SessionEvidence:
     """The sessions of a step, and sums over them.
 
     Attributes:
-        known: sessions whose further labels belong to them.
+        known: remembered sessions of the step, by their ids; further labels are added to their
+            sums.
         sums: over all sessions of the step.
     """
 
@@ -78,7 +79,7 @@ class SessionEvidence:
             self.known.use(session, after)
 
     def interval(self, total: float, labels: int) -> tuple[float, float] | None:
-        """Return the interval of the difference per request; None: it is too early.
+        """Return the interval of the difference per request; None: there are too few sessions yet.
 
         Args:
             total: Σ of all terms; labels: how many there are.

@@ -26,7 +26,7 @@ class Latency(Capability):
     """
 
     __slots__ = ("timing",)
-    name = "latency"
+    name = observing.NAME
     timing: Timing
 
     @classmethod
@@ -113,7 +113,7 @@ class Latency(Capability):
             observing.commit(self.timing, record, waits, choice.k)
 
     def billed(self, billing: Billing) -> None:
-        """See Capability; a revision of an answer's bill teaches no time."""
+        """See Capability; only the first bill of an answer teaches the time of its call."""
         if not billing.answered:
             observing.billed(self.timing, billing)
 

@@ -7,13 +7,28 @@ plan is expected to take.
 from __future__ import annotations
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct
 
 from router_state.billing import Billing
 from router_state.latency.expected_waits import Waits
 from router_state.latency.timing import Timing
 from router_state.plan import Plan
-from router_state.record import PLAIN, RequestRecord
+from router_state.record import RequestRecord
+
+NAME = "latency"
+"""Names the target in a router's declaration, and `Taken` in `Call.kept`."""
+
+
+class Taken(Struct, array_like=True, gc=False, frozen=True):
+    """The time that a request is charged, and that its calls took.
+
+    Attributes:
+        charged: in the unit of the target; None: nothing is charged.
+        seconds: of the calls that did not answer, and of a plan's calls so far.
+    """
+
+    charged: float | None = None
+    seconds: float = 0.0
 
 
 def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
@@ -27,7 +42,7 @@ def commit(timing: Timing, record: RequestRecord, waits: Waits, k: int) -> None:
     wait = waits.units[k] if plan is None else _of_plan(timing, record, plan, waits)
     timing.debt.usd += wait - most
     timing.changed()
-    record.call = structs.replace(record.call or PLAIN, wait=wait)
+    record.keep(NAME, Taken(wait))
 
 
 def _of_plan(timing: Timing, record: RequestRecord, plan: Plan, waits: Waits) -> float:
@@ -52,13 +67,13 @@ def _of_plan(timing: Timing, record: RequestRecord, plan: Plan, waits: Waits) ->
 
 
 def billed(timing: Timing, billing: Billing) -> None:
-    """Learn the time of a billed call, and replace the charged time by it.
+    """Learn the time of a billed call, and replace the charged time by the billed one.
 
     A call that timed out counts with at least its time so far. This time is added to the next call
     of the same request.
     """
     event, record, unanswered = billing.event, billing.record, billing.unanswered
-    lost = 0.0 if record.call is None else record.call.lost_seconds
+    taken = record.kept_by(NAME, Taken) or Taken()
     seconds = event.latency if unanswered or timing.goal.of == "answer" else event.first_token
     if seconds is None:
         if not unanswered:
@@ -76,29 +91,24 @@ def billed(timing: Timing, billing: Billing) -> None:
     if record.plan is not None and len(record.plan.steps) > 1:
         # An answer that does not pass is waited for to its end.
         whole = seconds if event.latency is None or not _is_awaited(record) else event.latency
-        record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + whole)
-        _settle(timing, record, lost + whole, answered=False)
+        _settle(timing, record, taken, taken.seconds + whole, answered=False)
         close(timing, record)
         return
-    _settle(timing, record, lost + seconds, answered=not unanswered)
-    if unanswered:
-        record.call = structs.replace(record.call or PLAIN, lost_seconds=lost + seconds)
-    elif record.is_paced:
-        timing.measure(lost + seconds)
+    _settle(timing, record, taken, taken.seconds + seconds, answered=not unanswered)
+    if not unanswered and record.is_paced:
+        timing.measure(taken.seconds + seconds)
 
 
 def close(timing: Timing, record: RequestRecord) -> None:
     """Replace the charged time of a plan by the time that its calls took together, once no other
     call is awaited.
     """
-    call = record.call
-    if call is None or _is_awaited(record) or call.lost_seconds <= 0.0:
+    taken = record.kept_by(NAME, Taken)
+    if taken is None or _is_awaited(record) or taken.seconds <= 0.0:
         return
-    _settle(timing, record, call.lost_seconds, answered=True)
+    _settle(timing, record, taken, taken.seconds, answered=True)
     if record.is_paced:
-        timing.measure(call.lost_seconds)
-    assert record.call is not None
-    record.call = structs.replace(record.call, lost_seconds=0.0)
+        timing.measure(taken.seconds)
 
 
 def _is_awaited(record: RequestRecord) -> bool:
@@ -106,15 +116,20 @@ def _is_awaited(record: RequestRecord) -> bool:
     return not record.expired and record.plan is not None and record.plan.is_open
 
 
-def _settle(timing: Timing, record: RequestRecord, seconds: float, *, answered: bool) -> None:
-    """Replace the charged time of a request by the time that it has taken so far."""
-    call, most = record.call, timing.goal.most
-    if call is None or call.wait is None or most is None:
-        return
-    taken = timing.goal.taken(seconds)
-    difference = taken - call.wait if answered else max(taken - call.wait, 0.0)
-    if answered:
-        timing.debt.note(difference, most)
-    timing.debt.usd += difference
-    timing.changed()
-    record.call = structs.replace(call, wait=call.wait + difference)
+def _settle(
+    timing: Timing, record: RequestRecord, taken: Taken, seconds: float, *, answered: bool
+) -> None:
+    """Replace the charged time of a request by the time that it has taken so far, and store these
+    seconds unless the request is answered.
+    """
+    charged, most, left = taken.charged, timing.goal.most, 0.0 if answered else seconds
+    if charged is not None and most is not None:
+        in_units = timing.goal.taken(seconds)
+        difference = in_units - charged if answered else max(in_units - charged, 0.0)
+        if answered:
+            timing.debt.note(difference, most)
+        timing.debt.usd += difference
+        timing.changed()
+        charged += difference
+    if (found := Taken(charged, left)) != taken:
+        record.keep(NAME, found)

@@ -53,7 +53,9 @@ class Speed:
 
     @property
     def rest(self) -> int:
-        """Return the number of decisions from `heard` to the next trial."""
+        """Return the number of decisions from the last trial or bill (`heard`) to the next
+        trial.
+        """
         if self.count > GUESSED:
             return TRIAL_EVERY
         return min(FIRST_TRIAL << min(self.trials, 5), TRIAL_EVERY)

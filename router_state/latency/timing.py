@@ -207,7 +207,7 @@ class Timing:
     def learn(
         self, model: str, seconds: float, x: Vector | None, *, seq: int, now: float, at_least: bool
     ) -> None:
-        """Learn the seconds of a call; `at_least`: the call was ended after them."""
+        """Learn the seconds of a call; `at_least`: the call was broken off after these seconds."""
         speed = self.speeds.get(model)
         if speed is None:
             return

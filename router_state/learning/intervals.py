@@ -41,11 +41,11 @@ class Interval(NamedTuple):
 
 
 def half_width(n: int, alpha: float, *, known: float = 0.0) -> float:
-    """Return half of the interval of a mean of n observations, in their deviations; infinite where
-    nothing can be said.
+    """Return half of the interval of a mean of n observations, in standard deviations of one
+    observation; infinity for too few.
 
     Args:
-        known: observations of the deviation beside those of the mean.
+        known: observations that inform the deviation but are none of the n.
     """
     if n < 2:
         return math.inf
@@ -60,7 +60,7 @@ def of_mean(n: int, mean: float, squares: float, *, alpha: float = SHOWN) -> Int
 
     Args:
         squares: Σ of squares around the mean.
-        alpha: probability that it is ever wrong.
+        alpha: probability that the interval is ever wrong.
     """
     if n < 1:
         return Interval(0.0, -1.0, 1.0)
@@ -70,9 +70,10 @@ def of_mean(n: int, mean: float, squares: float, *, alpha: float = SHOWN) -> Int
 
 
 def of_correlation(n: int, value: float, *, alpha: float = SHOWN) -> Interval:
-    """Return the interval of a correlation, by Fisher's transformation, whose deviation is that of
-    a mean of n − 3 (Fisher 1921); at every look it holds as n grows (Waudby-Smith et al. 2021,
-    arXiv:2103.06476)."""
+    """Return the interval of a correlation of n pairs, by Fisher's transformation: the transformed
+    correlation has the standard deviation of a mean of n − 3 observations (Fisher 1921). The
+    interval holds at every look while n grows (Waudby-Smith et al. 2021, arXiv:2103.06476).
+    """
     half = half_width(n - 3, alpha)
     if math.isinf(half):
         return Interval(value, -1.0, 1.0)

@@ -134,7 +134,7 @@ class Health:
         self.paced_at = max(now, self.paced_at)
 
     def grow(self, now: float) -> None:
-        """Let the rate grow by the time since it was last used."""
+        """Raise the rate by the time since the last call."""
         if self.rate > 0.0 and now > self.at:
             self.left = self.allowed(now)
             lifted = self.limited_at is not None and now - self.limited_at > LIFTED

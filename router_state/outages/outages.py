@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import orjson
-from msgspec import structs
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -19,7 +18,7 @@ from router_state.choice import Choice
 from router_state.events import FAILED
 from router_state.outages.availability import PIECE, Availability
 from router_state.packing.framing import Json, converted
-from router_state.record import PLAIN, RequestRecord
+from router_state.record import RequestRecord
 
 
 class Said(Protocol):
@@ -80,12 +79,12 @@ class Outages(Capability):
                 choice.limit(found, names)
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability; the record stores the number of a watched model's call."""
+        """See Capability; the call keeps its number where its model is watched."""
         known = self.availability
         if known.models:
             nth = known.called(record.model, now=choice.at, seq=record.seq)
             if nth:
-                record.call = structs.replace(record.call or PLAIN, nth=nth)
+                record.keep(self.name, nth)
 
     def billed(self, billing: Billing) -> None:
         """See Capability. A failure counts as a reward only if the declaration names its value."""
@@ -98,7 +97,7 @@ class Outages(Capability):
             decided=record.seq,
             seq=billing.seq,
             now=billing.now,
-            nth=record.call.nth if record.call is not None and called == record.model else 0,
+            nth=record.kept_by(self.name, int) or 0 if called == record.model else 0,
             retry_after=event.retry_after,
         )
         arm = self.arms.find(called)

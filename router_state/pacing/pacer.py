@@ -42,7 +42,7 @@ class Pacer:
         return float("inf")
 
     def follows(self, before: Pacer) -> bool:
-        """Tell whether this pacer goes on with the contexts of the pacer before it."""
+        """Tell whether this pacer can take over the contexts of the pacer before it."""
         return before is self
 
     def begin(self, choice: Choice) -> None:

@@ -103,8 +103,9 @@ def loads(data: bytes, what: str = "a record") -> Json:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """Return a JSON text as a value of this type; `what` names it in the error. Raises
-    DamagedState."""
+    """Return a JSON text as a value of this type; `what` names the text in the error. Raises
+    DamagedState.
+    """
     try:
         kept: Any = kind
         found: T = _decoder(kept).decode(body)
@@ -115,8 +116,9 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
 
 
 def converted(value: Json, kind: type[T], what: str) -> T:
-    """Return a JSON value as one of this type; `what` names it in the error. Raises
-    DamagedState."""
+    """Return a JSON value as one of this type; `what` names the value in the error. Raises
+    DamagedState.
+    """
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -129,7 +131,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def floats(data: bytes, what: str, *, least: int, most: int) -> Vector:
-    """Return a record's little-endian 64-bit floats; `what` names it in the error.
+    """Return a record's little-endian 64-bit floats; `what` names the record in the error.
 
     Raises:
         DamagedState: there are fewer numbers than `least`, or more than `most`.

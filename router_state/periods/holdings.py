@@ -169,7 +169,7 @@ class HeldAccounts(Accounts):
             del self.holdings[begin]
 
     def has_lapsed(self, now: float) -> list[float]:
-        """Return the periods whose holding's time is up and that were not given back yet."""
+        """Return the periods whose holding has ended and was not given back yet."""
         return [
             begin
             for begin, holding in self.holdings.items()

@@ -122,7 +122,7 @@ class Ledger:
         self.accounts = [*self.budgets, *(self.holdings.lines if self.holdings is not None else ())]
 
     def take(self, grant: Granted) -> bool:
-        """Put a set of grants in force; tell whether it changed anything."""
+        """Put a set of grants in force; return whether anything changed."""
         if self.holdings is None or not self.holdings.take(grant):
             return False
         self.accounts = [*self.budgets, *self.holdings.lines]
@@ -170,7 +170,7 @@ class Ledger:
         self._journal.pieces.add(PIECE)
 
     def start_over(self) -> None:
-        """Start the ledger of a router that goes on from another router's state. Decisions are
+        """Start the ledger of a router that continues from another router's state. Decisions are
         counted anew and no bill is awaited; charges stay, like a debt. The other router's holdings
         end.
         """

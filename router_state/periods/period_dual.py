@@ -35,7 +35,7 @@ SHORT_SOLUTIONS = 25
 
 
 class PeriodDebt(Debt):
-    """The debt towards a budget per request that is declared beside budgets of a period.
+    """The debt against a budget per request that is declared beside budgets of a period.
 
     Attributes:
         most_usd: budget of a request that the periods allow, in dollars.
@@ -83,8 +83,8 @@ class PeriodDual(DollarDual):
     def after(
         cls, before: Pacer, ledger: Ledger, declared_usd: float | None, journal: Journal
     ) -> PeriodDual:
-        """Return the pacer of a router with budgets of a period: `before` if that can go on, else
-        a new pacer with the contexts and the price of a dollar of `before`.
+        """Return the pacer of a router with budgets of a period: `before` if it has the right kind,
+        else a new pacer with the contexts and the price of a dollar of `before`.
         """
         if (
             isinstance(before, PeriodDual)

@@ -49,7 +49,7 @@ def draw(options: Sequence[Option], chance: Chance) -> Tried:
 
 
 def shares(options: Sequence[Option]) -> list[float]:
-    """Return with which probability each option is drawn where none before it was."""
+    """Return the probability with which each option is drawn if none before it was."""
     loss = LOSS / max(len(options), 1)
     return [loss / (2.0 * loss + max(gap, 0.0)) for _, gap, _ in options]
 
@@ -66,7 +66,7 @@ def chances_of(options: Sequence[Option]) -> tuple[dict[int, float], float]:
 def options(
     arms: Arms, seen: Candidates, eligible: list[int], allowance_usd: float
 ) -> list[Option]:
-    """Return suspects to be probed and a newcomer to be pulled, other than the best arm.
+    """Return suspects to be probed and a newcomer to be pulled, without the best arm.
 
     The gap is that of expected reward less the price of expected dollars. A newcomer counts as
     good as the best arm, and so does a suspect that seems to have recovered: otherwise a recovery

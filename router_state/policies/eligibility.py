@@ -16,16 +16,17 @@ def rule_out(arms: Arms, choice: Choice) -> None:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
     """
     allowed, most = choice.request.allowed_models, choice.request.max_price_per_1k
-    if allowed is not None or most is not None:
-        choice.limit(exclude(arms, allowed, most), arms.names)
-    elif arms.open is None:
-        choice.excluded = exclude(arms, None, None)
+    excluded = exclude(arms, allowed, most)
+    if allowed is None and most is None:
+        choice.excluded = excluded
+    else:
+        choice.limit(excluded, arms.names)
 
 
 def exclude(
     arms: Arms, allowed_models: Collection[str] | None, max_price_per_1k: float | None
 ) -> Excluded:
-    """Return for each arm the reason why the portfolio or the request excludes it, or None.
+    """Return for each arm the reason why the portfolio or the request excludes the arm, or None.
 
     Raises:
         EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.

@@ -1,6 +1,6 @@
 """One period of one budget of a pool: its grants to members.
 
-The invariant: the charges that all grants ever made allow together never exceed the budget. A
+The invariant: the sum of all charges that the grants so far allow never exceeds the budget. A
 member counts with the dollars that it reports to hold, and with every grant that it has not
 confirmed yet.
 """
@@ -92,8 +92,8 @@ class MemberGrant(Struct, array_like=True):
             self.most, self.usd = 0.0, min(self.usd, held.holds_usd)
 
     def come_back(self, now: float) -> None:
-        """Stop counting dollars that were given back, once the grant has ended by the pool's
-        clock, too.
+        """Stop counting dollars that were given back, once the grant has ended by the pool's clock
+        as well.
         """
         if now >= self.back_until:
             self.back_usd = 0.0

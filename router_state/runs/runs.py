@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from msgspec import structs, to_builtins
+from msgspec import to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -17,7 +17,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.drawers import Drawers
 from router_state.packing.framing import Json, converted
-from router_state.record import Call, RequestRecord
+from router_state.record import RequestRecord
 from router_state.runs.run_budget import WARNED_AT, Run, RunBudget, within
 
 PIECE = "\x1fruns"
@@ -125,8 +125,7 @@ class Runs(Capability):
         run.charged_usd += record.expected_cost_usd
         self.known.use(name, run)
         if budget is not None:
-            call, left = record.call or Call(), budget - run.charged_usd
-            record.call = structs.replace(call, kept={**call.kept, self.name: left})
+            record.keep(self.name, budget - run.charged_usd)
             self._warn(name, run, now=record.decided_at)
 
     @classmethod
@@ -135,7 +134,9 @@ class Runs(Capability):
         return {"session_left_usd": kept}
 
     def billed(self, billing: Billing) -> None:
-        """See Capability. The run was charged the expected cost before, if it is remembered."""
+        """See Capability. If the run is remembered, the bill replaces the expected cost that the
+        run was charged.
+        """
         self._charge(billing.record, billing.difference_usd, now=billing.now)
 
     def moved(self, record: RequestRecord, usd: float) -> None:

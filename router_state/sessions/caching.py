@@ -58,8 +58,8 @@ class Caching:
         self._journal.pieces.add(PIECE)
 
     def place(self, slot: int, saves: Mapping[str, float] | None) -> None:
-        """Store the tokens that a request saves beside its context; None: the request names no
-        session.
+        """Store, for a slot of the window, the tokens that its request saves; None: the request
+        names no session.
         """
         if saves is not None:
             self.slots[slot] = saves

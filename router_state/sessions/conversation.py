@@ -15,8 +15,8 @@ MOST_MODELS = 8
 
 
 class Warm(Struct):
-    """A prefix: its number of tokens, and the time when a model last saw it, in seconds since the
-    epoch.
+    """A prefix in a model's cache: its number of tokens, and the time when the model last saw it,
+    in seconds since the epoch.
     """
 
     tokens: int
@@ -45,7 +45,7 @@ class Session(Struct, omit_defaults=True):
             del self.warm[next(iter(self.warm))]
 
     def unseen(self, model: str, *, at: float) -> bool:
-        """Note that a model did not answer, so that it may not have cached the prompt; return
+        """Note that a model did not answer, so the model may not have cached the prompt; return
         whether the session changed.
         """
         if model not in self.warm or self.warm[model].at != at:

@@ -1,4 +1,4 @@
-"""The reward of a whole session, and the requests that get it."""
+"""Share the reward of a whole session among its requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from router_state.errors import ContextLost, UnknownRequest
 from router_state.events import Judged
 from router_state.record import Records, RequestRecord
 from router_state.sessions.ranks import BELOW_OWN
+from router_state.sessions.turn import turn_of
 
 CREDITED = 100
 """Most requests of a session that get its reward: the latest ones."""
@@ -28,7 +29,7 @@ def requests_of(
         if record is None or record.call is None or record.call.session_id != name:
             break
         found[request_id] = record
-        request_id = record.call.before
+        request_id = turn_of(record).before
     return dict(reversed(found.items()))
 
 

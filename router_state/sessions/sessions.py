@@ -21,12 +21,13 @@ from router_state.drawers import Drawers
 from router_state.events import Judged
 from router_state.kernel import PRICES
 from router_state.packing.framing import Json, converted
-from router_state.record import Call, Records, RequestRecord
+from router_state.record import PLAIN, Records, RequestRecord
 from router_state.sessions import caching
 from router_state.sessions.cache_prices import SaidModel, cache_of, document
 from router_state.sessions.caching import Caching
 from router_state.sessions.conversation import Session, saved, warmth
 from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
+from router_state.sessions.turn import ALONE, NAME, Turn, turn_of
 
 PIECE = "\x1fsession"
 """Prefix of the names of pieces that hold sessions."""
@@ -49,7 +50,7 @@ class Sessions(Capability):
     """
 
     __slots__ = ("caching", "known", "prices")
-    name = "caches"
+    name = NAME
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -136,16 +137,16 @@ class Sessions(Capability):
         """See Capability: stores the request as the last turn of its session, and the price of
         cached input for its bill.
         """
-        request = choice.request
-        if request.session_id is not None:
-            session = self._turn(request.session_id, record)
-            call, before = record.call or Call(), session.last
-            warm, session.last = dict(choice.warm or {}), request.request_id
-            call = structs.replace(call, session_id=request.session_id, warm=warm)
-            record.call = call if before is None else structs.replace(call, before=before)
-        cache = self.prices.get(record.model)
+        name, cache, turn = choice.request.session_id, self.prices.get(record.model), ALONE
+        if name is not None:
+            session = self._turn(name, record)
+            turn = Turn(session.last, dict(choice.warm or {}))
+            session.last = choice.request.request_id
+            record.call = structs.replace(record.call or PLAIN, session_id=name)
         if cache is not None:
-            record.call = structs.replace(record.call or Call(), cache=cache)
+            turn = structs.replace(turn, cache=cache)
+        if turn != ALONE:
+            record.keep(self.name, turn)
 
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
@@ -172,11 +173,11 @@ class Sessions(Capability):
             return
         call, tokens = billing.record.call, billing.record.input_tokens
         if call is not None and call.session_id is not None and tokens is not None:
-            self._learn(billing, call, call.session_id, tokens)
+            self._learn(billing, call.session_id, tokens)
         if self.arms.tokens.in_use:
             billing.input_tokens = self._counted(billing)
 
-    def _learn(self, billing: Billing, call: Call, name: str, tokens: int) -> None:
+    def _learn(self, billing: Billing, name: str, tokens: int) -> None:
         event, called, at = billing.event, billing.called, billing.record.decided_at
         session = self.known.find(name)
         if billing.unanswered:
@@ -186,7 +187,7 @@ class Sessions(Capability):
         if session is not None and called != billing.record.model and called in self.prices:
             session.seen(called, tokens, at=at)
             self.known.changed(name)
-        warm = call.warm.get(called, 0)
+        warm = turn_of(billing.record).warm.get(called, 0)
         if event.cached is not None and warm > 0:
             self.caching.learn(called, event.cached / warm)
 
@@ -202,7 +203,8 @@ class Sessions(Capability):
         if cached is not None:
             hit = min(float(cached), tokens)
         elif call is not None and record.input_tokens is not None:
-            hit = min(call.warm.get(called, 0) * self.caching.chance(called), tokens)
+            warm = turn_of(record).warm.get(called, 0)
+            hit = min(warm * self.caching.chance(called), tokens)
         else:
             return None
         price = record.price if arm is None or called == record.model else arm.price
@@ -224,7 +226,7 @@ class Sessions(Capability):
         """
         if called != record.model:
             return self.prices.get(called)
-        return None if record.call is None else record.call.cache
+        return turn_of(record).cache
 
     def requests_of(
         self, name: str, records: Records, *, most: int = CREDITED

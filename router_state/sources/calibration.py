@@ -1,4 +1,5 @@
-"""Calibrate judges: take their offsets off their labels, and set those aside that say nothing.
+"""Calibrate judges: subtract their offsets from their labels, and set aside the judges that say
+nothing.
 
 A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
 a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
@@ -19,7 +20,7 @@ from router_state.record import Label
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
-from router_state.sources.pair_sums import LEAST_SPREAD, Within
+from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
 from router_state.sources.saying import says_nothing
 
@@ -70,8 +71,9 @@ class Calibration:
         return None if one is None or one.born != born else one
 
     def begun(self, of: Of, arms: Arms, born: int) -> LearnedLabels | None:
-        """Return the sums in which a new label is to be counted; None: it is no judge's, or its
-        model is not in the portfolio. The next pair says what is taken off where they are new."""
+        """Return the sums in which a new label of a judge and model is counted. None: the source is
+        no judge, or its model is not in the portfolio. For new sums the next pair sets the offset.
+        """
         judge, model = of
         if judge not in self.declared.judges or arms.find(model) is None:
             return None
@@ -85,7 +87,7 @@ class Calibration:
         """Count a label that the model has learned; −1 times: no more.
 
         Args:
-            weight: what it weighed when it was learned.
+            weight: the label's weight when it was learned.
         """
         now = arms[of[1]].rewards.forgotten
         left = times * exp_of(label.forgotten - now)
@@ -102,7 +104,7 @@ class Calibration:
     # All labels of a judge.
 
     def follow(self, judge: str, arms: Arms) -> None:
-        """Bring what models have learned of a judge's labels in line with its pairs."""
+        """Apply the present offset of a judge to the labels that models have learned of it."""
         within, was = self._within(judge, arms), self.is_aside(judge)
         aside = self.declared.may_set_aside(judge) and says_nothing(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))
@@ -125,12 +127,14 @@ class Calibration:
         if not self.declared.calibrates(judge):
             return {}
         pairs: dict[str, ModelPairs] = {}
+        every = Moments()
         for model in arms.names:
             cell, one = self.cells.get((judge, model)), self.labels.get((judge, model))
             if cell is not None:
+                every = every.plus(cell.all)
                 learned, mean = (0.0, 0.0) if one is None else one.mean()
                 pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        common, own = offsets(pairs, within)
+        common, own = offsets(pairs, within, Within.of([every]))
         return {model: own.get(model, common) for model in arms.names}
 
     def _take_off(self, judge: str, arms: Arms, wanted: dict[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""Define the sources of a router's labels, as declared, and how their labels rank."""
+"""Define the sources of a router's labels, as declared, and the ranks of their labels."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ class DeclaredSources(Struct, frozen=True, omit_defaults=True):
         return gold is not None and (source == gold or source.startswith(gold + PERSON))
 
     def rank_of(self, source: str, rank: int) -> int:
-        """Return the rank of a source's labels: gold, then the judges in their order, then the
-        others by the rank that the worker gives them."""
+        """Return the rank of a source's labels: gold first, then the judges in their order, then
+        all other sources by the ranks that the worker gives them.
+        """
         if self.is_gold(source):
             return BEYOND_OTHERS
         if source in self.judges:

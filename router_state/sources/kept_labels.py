@@ -1,4 +1,4 @@
-"""Keep the labels of one request by all of its sources, and find the one that is in force."""
+"""Keep the labels of one request, one for each source, and find the label that is in force."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MOST_LABELS = 32
 
 
 class KeptLabel(Struct, array_like=True, gc=False, frozen=True, omit_defaults=True):
-    """The last label of a source; `reward` None: it was withdrawn. `first` is what the source said
-    first of the answer, where it has said something since; a withdrawal forgets it. `attempt` is
-    the call that it is of.
+    """The last label of a source; `reward` None: it was withdrawn. `first` is the source's first
+    label of the answer, if the source has given another one since; a withdrawal forgets it.
+    `attempt` is the call whose answer was labelled.
     """
 
     reward: float | None
@@ -29,8 +29,9 @@ Labels = dict[str, KeptLabel]
 
 
 def with_label(labels: Labels, source: str, said: KeptLabel) -> Labels | None:
-    """Return the labels with a new one. None: the new label has no higher revision than the one
-    before, or its source is one too many."""
+    """Return the labels with a new one added. None: the source has a label of the same or a higher
+    revision, or there are too many sources.
+    """
     before = labels.get(source)
     if before is None and len(labels) >= MOST_LABELS:
         return None

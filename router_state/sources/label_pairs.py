@@ -27,7 +27,7 @@ class Pair(Struct, array_like=True, gc=False, frozen=True):
 
     @property
     def cell(self) -> tuple[str, str]:
-        """The source and the model whose pairs it belongs to."""
+        """The source and the model to whose pairs this one belongs."""
         return self.source, self.model
 
 

@@ -35,7 +35,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
             weight 1, which no verdict went with, the lower triangle of Σ w·xxᵀ, row by row, and
             Σ w·y·x (d).
         forgotten: the regression's `forgotten` at which the sums are right.
-        offset: what is taken off each label.
+        offset: what is subtracted from each label.
         aside: whether the labels of weight 1 are out of the regression.
     """
 
@@ -57,7 +57,9 @@ class LearnedLabels(Struct, gc=False, eq=False):
         return (math.isqrt(25 + 8 * len(self.sums)) - 5) // 2
 
     def add(self, x: Vector, y: float, weight: float, left: float, forgotten: float) -> None:
-        """Add a label, of which this share is left; a negative share takes it away."""
+        """Add a label with the weight that the regression has left of it; a negative weight takes
+        the label away.
+        """
         d = len(x)
         self.forget(forgotten)
         self.sums[:d] += weight * left * x
@@ -67,7 +69,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
             self.sums[-d:] += left * y * x
 
     def forget(self, forgotten: float) -> None:
-        """Let the sums decay until a regression has forgotten so much."""
+        """Let the sums decay until a regression has forgotten as much as `forgotten`."""
         self.sums *= exp_of(self.forgotten - forgotten)
         self.forgotten = forgotten
 
@@ -97,7 +99,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         return found
 
     def pack(self) -> bytes:
-        """Return its bytes."""
+        """Return the sums as bytes."""
         numbers = (self.born, self.forgotten, self.offset, self.aside)
         return np.concatenate([numbers, self.sums]).astype("<f8").tobytes()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Protocol
 
-import orjson
 from msgspec import Struct, structs, to_builtins
 
 from router_state.arms import Arms
@@ -13,22 +13,17 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.packing.framing import Json, converted, decoded
-from router_state.record import PLAIN, Label, RequestRecord, Weighed
+from router_state.packing.framing import Json, converted
+from router_state.record import Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
+from router_state.sources.counted_pairs import NO_CELL, CountedPairs
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
-from router_state.sources.parting import FALSE_A_YEAR, Cell
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
-
-PIECE = "\x1fsource:"
-"""Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
-NO_CELL = -2
-"""`born` of cells that a router went on from: none of its own pairs is counted by that number."""
 
 
 class SaidSources(Protocol):
@@ -49,8 +44,10 @@ class Said(Protocol):
 
 
 class Kept(Struct, omit_defaults=True):
-    """Keep of a request its labels by source, and its pairs as they were counted. `born` is that
-    of the sum of learned labels that the one in force is counted in; None: it is in none."""
+    """What a record keeps of its labels: the labels by source, and the pairs as they were counted.
+    `born` numbers the sum of learned labels in which the label in force is counted; None: it is in
+    none.
+    """
 
     labels: Labels = {}
     pairs: list[Pair] = []
@@ -58,24 +55,25 @@ class Kept(Struct, omit_defaults=True):
 
 
 class MeasuredSources(Capability):
-    """The sources of a router's labels. A router that declares none has it where a label was
-    withdrawn: the labels of that request are kept, so that none returns that came before.
+    """The sources of a router's labels. A router that declares no sources gets the capability with
+    its first withdrawn label: the labels of that request are kept, so that an older one does not
+    come back.
 
     Attributes:
-        declared: what the router says of them.
-        cells: pairs by source and model, see `label_pairs.ITSELF`.
-        calibration: what models have learned of the judges' labels.
+        declared: the router's declaration of its sources.
+        pairs: the pairs of labels that are counted.
+        calibration: the judges' labels as models have learned them.
     """
 
-    __slots__ = ("calibration", "cells", "declared")
+    __slots__ = ("calibration", "declared", "pairs")
     name = "sources"
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared = DeclaredSources()
-        self.cells: dict[tuple[str, str], Cell] = {}
-        self.calibration = Calibration(journal, self.cells)
+        self.pairs = CountedPairs(arms, journal)
+        self.calibration = Calibration(journal, self.pairs.cells)
 
     @classmethod
     def read(cls, said: Said) -> DeclaredSources | None:
@@ -103,19 +101,15 @@ class MeasuredSources(Capability):
     def declare(self, declared: DeclaredSources | None, *, now: float) -> None:
         """See Capability; what is known of a source that is declared no more is forgotten."""
         before, self.declared = self.declared, declared or DeclaredSources()
+        self.pairs.declared = self.declared
         kept = set(self.declared.judges)
         # By another gold the judges are measured anew.
         if before.gold == self.declared.gold and before.gold is not None:
             kept.add(before.gold)
         elif before.gold is not None:
             kept.clear()
-        self._drop(lambda source, model: source not in kept)
+        self.pairs.drop(lambda source, model: source not in kept)
         self.calibration.declare(self.declared, self.arms)
-
-    def _drop(self, gone: Callable[[str, str], bool]) -> None:
-        for cell in [cell for cell in self.cells if gone(*cell)]:
-            del self.cells[cell]
-            self.journal.pieces.add(_piece(cell))
 
     # A label.
 
@@ -166,20 +160,17 @@ class MeasuredSources(Capability):
             wanted = [one for one in wanted if one.model == ITSELF and one.source in judges]
         kept = self._kept(record)
         before = kept.pairs
-        pairs = self._counted(before, wanted, now)
+        pairs = self.pairs.replace(before, wanted, born=self.offset, now=now)
         self._keep(record, structs.replace(kept, labels=said, pairs=pairs))
         for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
             if judge in judges:
                 self.calibration.follow(judge, self.arms)
 
     def _kept(self, record: RequestRecord) -> Kept:
-        call = record.call
-        kept = None if call is None else call.kept.get(self.name)
-        return Kept() if kept is None else converted(kept, Kept, "labels of a request")
+        return record.kept_by(self.name, Kept) or Kept()
 
     def _keep(self, record: RequestRecord, kept: Kept) -> None:
-        call = record.call or PLAIN
-        record.call = structs.replace(call, kept={**call.kept, self.name: to_builtins(kept)})
+        record.keep(self.name, to_builtins(kept))
 
     # What models learn of it.
 
@@ -213,70 +204,14 @@ class MeasuredSources(Capability):
         """See Capability."""
         self.calibration.shift(model, offset)
 
-    # Pairs.
-
-    def _counted(self, before: list[Pair], wanted: list[Pair], now: float) -> list[Pair]:
-        """Take back the pairs that are no more, add the new ones, and return them all with their
-        places."""
-        stay: list[Pair] = []
-        for pair in before:
-            same = structs.replace(pair, block=0, born=0)
-            if same in wanted:
-                wanted.remove(same)
-                stay.append(pair)
-            else:
-                self._take_back(pair)
-        return stay + [self._add(pair, now) for pair in wanted]
-
-    def _take_back(self, pair: Pair) -> None:
-        cell = self.cells.get(pair.cell)
-        if cell is not None and cell.born == pair.born:
-            cell.take_back(pair.y, pair.r, pair.block)
-            self.journal.pieces.add(_piece(pair.cell))
-
-    def _add(self, pair: Pair, now: float) -> Pair:
-        cell = self.cells.get(pair.cell)
-        if cell is None:
-            cell = self.cells[pair.cell] = Cell.empty(self.offset)
-        block = cell.add(pair.y, pair.r, now)
-        self.journal.pieces.add(_piece(pair.cell))
-        if pair.source in self.declared.judges:
-            self._tell(pair, cell, now)
-        return structs.replace(pair, block=block, born=cell.born)
-
-    def _tell(self, pair: Pair, cell: Cell, now: float) -> None:
-        """Raise an alert where a judge has parted from gold, or from its earlier answers."""
-        cells = len(self.declared.judges) * (len(self.arms) + 1)
-        offset = cell.parted(FALSE_A_YEAR / cells)
-        if offset is None:
-            return
-        itself = pair.model == ITSELF
-        evidence = {
-            "source": pair.source,
-            "from": "its earlier answers" if itself else self.declared.gold,
-            "low": offset.low,
-            "high": offset.high,
-            "pairs": cell.all.n,
-        }
-        self.journal.tell(
-            "source_parted",
-            abs(offset.value),
-            evidence,
-            now=now,
-            direction="up" if offset.value > 0.0 else "down",
-            model=None if itself else pair.model,
-            signal="reward",
-        )
-
     def without(self, model: str) -> None:
         """See Capability."""
-        self._drop(lambda _, one: one == model)
+        self.pairs.drop(lambda _, one: one == model)
         self.calibration.without(model, self.arms)
 
     def start_over(self) -> None:
         """See Capability; the judges are known, and no request of this router is counted yet."""
-        for cell in self.cells.values():
-            cell.born = NO_CELL
+        self.pairs.start_over()
         for labels in self.calibration.labels.values():
             labels.born = NO_CELL
 
@@ -285,32 +220,29 @@ class MeasuredSources(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
-        return (*map(_piece, self.cells), *self.calibration.pieces)
+        return (*self.pairs.pieces, *self.calibration.pieces)
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
         if piece.startswith(LABELS):
             labels = self.calibration.labels.get(pieced(piece))
             return None if labels is None else labels.pack()
-        source, _, model = piece.removeprefix(PIECE).partition("\x1f")
-        found = self.cells.get((source, model)) if piece.startswith(PIECE) else None
-        return None if found is None else orjson.dumps(to_builtins(found))
+        return self.pairs.pack(piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if self.declared.gold is None:
             return
-        for source in (self.declared.gold, *self.declared.judges):
-            for model in (*self.arms.names, ITSELF):
-                if body := piece(_piece((source, model))):
-                    self.cells[source, model] = decoded(body, Cell, "pairs of a source")
-                if body := piece(piece_of((source, model))):
-                    labels = LearnedLabels.unpack(body, self.arms.d)
-                    self.calibration.labels[source, model] = labels
+        sources, models = (self.declared.gold, *self.declared.judges), (*self.arms.names, ITSELF)
+        cells = list(product(sources, models))
+        self.pairs.restore(cells, piece)
+        for cell in cells:
+            if body := piece(piece_of(cell)):
+                self.calibration.labels[cell] = LearnedLabels.unpack(body, self.arms.d)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
-        if not all(cell.is_sound for cell in self.cells.values()):
+        if not all(cell.is_sound for cell in self.pairs.cells.values()):
             yield "pairs of sources"
         yield from self.calibration.faults(self.arms)
 
@@ -318,13 +250,9 @@ class MeasuredSources(Capability):
         """See Capability; `schemas.label_sources` has its fields."""
         if self.declared.gold is None:
             return {}
-        return {"sources": standings(self.declared, self.cells, self.calibration.labels)}
+        return {"sources": standings(self.declared, self.pairs.cells, self.calibration.labels)}
 
 
 def _weight(record: RequestRecord) -> float:
     """Return what a label weighs beside the verdicts on its answer."""
     return 1.0 if record.plan is None else record.plan.revised
-
-
-def _piece(cell: tuple[str, str]) -> str:
-    return PIECE + "\x1f".join(cell)

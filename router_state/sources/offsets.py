@@ -32,6 +32,8 @@ PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
+MOST_SLOPE = 3.0
+"""Largest slope: that of a judge which says a third of what gold says between 0 and 1."""
 
 
 class ModelPairs(NamedTuple):
@@ -61,13 +63,17 @@ class _Fit(NamedTuple):
     believed: dict[str, float]
 
 
-def offsets(pairs: Mapping[str, ModelPairs], within: Within) -> tuple[float, dict[str, float]]:
+def offsets(
+    pairs: Mapping[str, ModelPairs], within: Within, whole: Within
+) -> tuple[float, dict[str, float]]:
     """Return the offset of a model without a pair, and those of the models with pairs.
 
     Args:
         within: variances of both labels within models.
+        whole: variances over the pairs of all models. They say how noisy a pair is also where each
+            model has a pair or two, of which variances within models know nothing.
     """
-    seen = _seen(pairs, within)
+    seen = _seen(pairs, within, whole)
     if not seen:
         return 0.0, {}
     fits = [_fit(seen, tau, prior) for tau, prior in SCATTERS]
@@ -85,12 +91,12 @@ def offsets(pairs: Mapping[str, ModelPairs], within: Within) -> tuple[float, dic
     }
 
 
-def _seen(pairs: Mapping[str, ModelPairs], within: Within) -> dict[str, _Seen]:
+def _seen(pairs: Mapping[str, ModelPairs], within: Within, whole: Within) -> dict[str, _Seen]:
     n = float(within.n)
     slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
-    slope = min(max(slope, 0.0), 1.0)
-    left = max(within.rr - 2.0 * slope * within.yr + slope * slope * within.yy, 0.0)
-    variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + n * left) / (SPREAD_PAIRS + n)
+    slope = min(max(slope, 0.0), MOST_SLOPE)
+    left = max(whole.rr - 2.0 * slope * whole.yr + slope * slope * whole.yy, 0.0)
+    variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + whole.n * left) / (SPREAD_PAIRS + whole.n)
     found: dict[str, _Seen] = {}
     for model, one in pairs.items():
         if one.n <= 0.0:

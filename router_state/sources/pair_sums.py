@@ -30,7 +30,7 @@ class Moments(Struct, array_like=True, gc=False):
     rr: int = 0
 
     def add(self, y: int, r: int, times: int = 1) -> None:
-        """Add a pair; −1 times takes it back."""
+        """Add a pair; −1 times removes it."""
         self.n += times
         self.y += times * y
         self.r += times * r
@@ -90,7 +90,7 @@ class Within(Struct):
 
     @property
     def agreement(self) -> Interval | None:
-        """The correlation of both labels; None where one of them never changes."""
+        """The correlation of a judge's label and gold; None where one of the two never changes."""
         if min(self.yy, self.rr) < LEAST_SPREAD:
             return None
         return of_correlation(self.n, self.yr / math.sqrt(self.yy * self.rr))

@@ -1,4 +1,4 @@
-"""Find when a judge parts from gold: from the first pair on, or later, when it has changed.
+"""Find when a judge departs from gold: from the first pair on, or later, after a change.
 
 The evidence (`parting_evidence`) of all pairs, and of those since each of the last blocks, is added
 up, each with its share of the probability of a false alert (Shin, Ramdas and Rinaldo 2022,
@@ -106,9 +106,10 @@ class Cell(Struct, array_like=True, gc=False):
             _count(self.blocks[block - self.first], y, r, -1)
 
     def last_means(self) -> tuple[float, float, float]:
-        """Return the number of pairs of the blocks that are kept, and the means of the judge's
-        label and of gold: a judge that has changed is off as it is now. A block counts as much as
-        it is likely that the judge has not changed since."""
+        """Return the number of pairs in the blocks that are kept, and the means of the judge's
+        label and of gold: the offset of a judge that has changed is that of its pairs since. A
+        block counts with the probability that the judge has not changed after it.
+        """
         weighed = list(zip(unchanged_since(self.blocks), self.blocks, strict=True))
         n = sum(weight * block.n for weight, block in weighed)
         y = sum(weight * block.y for weight, block in weighed)
@@ -122,8 +123,8 @@ class Cell(Struct, array_like=True, gc=False):
         return None if n == self.all.n or n < 2 else _offset(n, d, dd, 0.05)
 
     def parted(self, alpha: float) -> Interval | None:
-        """Return the judge's offset from gold if it differs from 0 or from that of the last alert;
-        None: no alert is due.
+        """Return the judge's offset from gold if it differs from 0 or from the offset of the last
+        alert; None: no alert is due.
 
         Args:
             alpha: probability of a false alert in a year.

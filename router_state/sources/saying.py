@@ -33,7 +33,8 @@ def says_nothing(within: Within, *, already: bool = False) -> bool:
     """Tell whether a judge with these pairs says nothing of an answer.
 
     Args:
-        already: whether that was said before: it is taken back once it is not even likely.
+        already: whether the judge was found to say nothing before: that is taken back once it is
+            not even likely.
     """
     return probability(within) >= (LIKELY if already else SURELY_NOTHING)
 

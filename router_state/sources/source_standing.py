@@ -1,4 +1,4 @@
-"""Write the standing of sources of labels as `pb.lambda` publishes it."""
+"""Write what is known of sources of labels into `pb.lambda`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class Summed(Protocol):
 
 
 def unchanged_since(blocks: Sequence[Summed]) -> list[float]:
-    """Return for each block the probability that the judge has not changed since it began."""
+    """Return for each block the probability that the judge has not changed since the block
+    began.
+    """
     logs = [0.0]
     total = sum(one.n for one in blocks), sum(one.d for one in blocks)
     squares, since = sum(one.dd for one in blocks), (0, 0)

@@ -134,7 +134,9 @@ def _derived(state: RouterState) -> Iterator[str]:
 
 
 def _books(state: RouterState, records: Mapping[str, RequestRecord]) -> Iterator[str]:
-    gone, requests = state.forgotten, list(records.values())
+    # A worker unpacks a record each time that it is asked for.
+    gone, held = state.forgotten, dict(records)
+    requests = held.values()
     numbers = {record.seq for record in requests}
     if not len(numbers) == len(requests) == state.seq - gone.requests or not all(
         1 <= n <= state.seq for n in numbers
@@ -145,7 +147,7 @@ def _books(state: RouterState, records: Mapping[str, RequestRecord]) -> Iterator
         yield "settled is not the number of bills"
     if not _same(state.spend_usd, math.fsum([gone.spend_usd, *bills])):
         yield "spend is not the sum of the bills"
-    awaited = {request_id: r for request_id, r in records.items() if r.is_awaited}
+    awaited = {request_id: r for request_id, r in held.items() if r.is_awaited}
     if list(state.open_commitments) != sorted(awaited, key=lambda one: awaited[one].seq):
         yield "open commitments"
     if not _same(state.committed_usd, math.fsum(r.awaited_usd for r in awaited.values())):

@@ -84,8 +84,8 @@ def _start(
 
 
 def onboarding_pulls(model: ModelConfig, config: RouterConfig) -> int:
-    """Return the number of calls of a joining model before its score decides; by default 0 for a
-    model with a prior.
+    """Return the number of forced calls of a joining model before its score decides; by default 0
+    for a model with a prior.
     """
     if model.onboarding_pulls is not None:
         return model.onboarding_pulls

@@ -114,7 +114,9 @@ def pack_pieces(state: RouterState) -> dict[str, bytes]:
 
 
 def pack_piece(state: RouterState, name: str) -> bytes | None:
-    """Return a piece by its name; None if the router does not have the piece, or no longer."""
+    """Return a piece by its name; None if the router does not have the piece, or has it no
+    longer.
+    """
     return pack(state, [name])[0]
 
 

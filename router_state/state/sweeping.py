@@ -58,8 +58,8 @@ def forget(state: RouterState, records: Records, *, before: float, limit: int) -
 
 
 def forget_early(state: RouterState, records: Records, *, keep: int, limit: int) -> list[str]:
-    """Forget requests beyond `keep`, at most `limit`. Of the oldest, finished requests go first,
-    then billed ones. Return their ids.
+    """Forget the oldest requests until `keep` are left, at most `limit` of them: finished requests
+    first, then billed ones. Return their ids.
     """
     excess = min(len(records) - keep, limit)
     if excess <= 0:

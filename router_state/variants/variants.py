@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, to_builtins
 
 from router_state.arms import Arms
 from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.packing.framing import Json, converted
-from router_state.record import PLAIN, RequestRecord
+from router_state.record import RequestRecord
 
 NAMED = 4
 """Most models beside the chosen one that a decision names, see `published_values.FALLBACKS`."""
@@ -29,7 +29,7 @@ class Variant(Struct, frozen=True, omit_defaults=True):
 
 
 class Named(Struct, frozen=True, omit_defaults=True):
-    """The models that a decision names and that are variants, with the ways to call them."""
+    """The models of a decision that are variants, with the ways to call them."""
 
     chosen: Variant | None = None
     others: dict[str, Variant] = {}
@@ -101,17 +101,16 @@ class Variants(Capability):
         self.declared = declared
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability: the record keeps how its models are called, whatever is declared when
-        the decision is given again."""
+        """See Capability: the record keeps how its models are called, so that a repeated decision
+        does not depend on later declarations.
+        """
         others = self._others(choice, record)
         found = Named(
             self.declared.get(record.model),
             {name: self.declared[name] for name in others if name in self.declared},
         )
         if found.chosen is not None or found.others:
-            call = record.call or PLAIN
-            kept = {**call.kept, self.name: to_builtins(found)}
-            record.call = structs.replace(call, kept=kept)
+            record.keep(self.name, to_builtins(found))
 
     @staticmethod
     def _others(choice: Choice, record: RequestRecord) -> list[str]:

@@ -92,7 +92,7 @@ def hash_model(folder: Path) -> str:
 
 
 def source_of(folder: Path) -> str:
-    """Return the name of a model's embeddings, the same here and in an export."""
+    """Return the name of a model's embeddings, which is the same for an export of the model."""
     if is_mean_of_tokens(folder) and all((folder / name).is_file() for name in _FILES):
         return source_of_weights(hash_weights(folder))
     return f"model-{hash_model(folder)[:16]}"

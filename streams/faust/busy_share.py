@@ -1,4 +1,4 @@
-"""Tell how busy this thread is: the share of the time in which it works, or waits for a core."""
+"""Measure how busy this thread is: the share of the time in which it works, or waits for a core."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SCHEDULED: Final = Path("/proc/thread-self/schedstat")
 
 
 def worked() -> float:
-    """Return the seconds that this thread has worked or waited for a core; where the system does
-    not tell what it waited, those that it has worked.
+    """Return the seconds for which this thread has worked or waited for a core; only those of work
+    where the system does not measure the waits.
     """
     try:
         ran, waited, *_ = map(int, SCHEDULED.read_bytes().split())

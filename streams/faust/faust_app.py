@@ -64,8 +64,8 @@ class FaustApp(faust.App):  # type: ignore[misc]
         return bool(self.rebalancing or not self.tables.actives_ready)
 
     def task(self, fun: Task, **options: bool) -> Task:
-        """Start `fun` with the app. Faust would also announce it to scanners of decorators, and for
-        that look up the file of every module there is; options of leaders and traces mean nothing
+        """Start `fun` with the app. Faust would also announce `fun` to scanners of decorators, and
+        look up the file of every module for them; its options for leaders and traces mean nothing
         here.
         """
         self._after_recovery.append(fun)

@@ -1,6 +1,6 @@
-"""Let fetches leave together: a tick apart while the event loop is busy, and those of feedback a
-while apart. Each fetch then brings what has come of all partitions meanwhile, which is one turn of
-their lanes.
+"""Let fetches leave together: a tick apart while the event loop is busy, and those of feedback
+further apart. Each fetch then brings the records of all partitions that came meanwhile, for one
+turn of their lanes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FULL: Final = 2 / 3
 LONGEST: Final = 0.003
 """Seconds of the longest tick: a request waits for about half of it, and a shorter tick costs more
 CPU (`benchmarks.stream`, its rows of ordinary traffic)."""
-SOON: Final = 0.1
+SOON: Final = 0.15
 """Seconds from a fetch with feedback until one that leaves anyhow asks for feedback again. Each
 event that is fetched alone wakes the worker for a fetch, a group and a record batch of its own
 (`benchmarks.stream`, its rows of ordinary traffic)."""

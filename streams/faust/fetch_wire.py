@@ -55,7 +55,7 @@ class QuickResponse(FetchResponse_v11):  # type: ignore[misc]
     @classmethod
     def decode(cls, data: BytesIO | bytes) -> QuickResponse:
         """Return what aiokafka returns for the same bytes. Raises struct.error and ValueError where
-        some are missing.
+        bytes are missing.
         """
         stream = BytesIO(data) if isinstance(data, bytes) else data
         content, at = stream.getvalue(), stream.tell()

@@ -202,8 +202,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return bool(self._ensure_consumer().partitions_for_topic(topic))
 
     async def commit(self, offsets: dict[TP, int]) -> bool:
-        """Commit offsets. Those of a topic that is gone are dropped: aiokafka would try them until
-        the topic is back, and so hold up all others.
+        """Commit offsets, but those of a topic that is gone: aiokafka would try them until the
+        topic is back, and commit no others meanwhile.
         """
         while there := {tp: offset for tp, offset in offsets.items() if self.exists(tp.topic)}:
             committing = asyncio.create_task(super().commit(there))

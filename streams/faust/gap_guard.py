@@ -1,5 +1,5 @@
-"""Check that no record on the log was skipped between two delivered ones, and that the log was not
-cut off before a record that was read.
+"""Check that no record on the log was skipped between two delivered records, and that the log was
+not cut off before a record that was read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Be a member of the group, with a session that the broker grants, and only as long as the group
+"""Be a member of the group, with a session that the broker grants, for as long as the group
 confirms it.
 """
 

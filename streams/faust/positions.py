@@ -51,8 +51,8 @@ def fetch_only(
 
 
 def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPartition) -> None:
-    """Fetch again what could not be read, and the records of other partitions that the failed
-    fetch had drained already.
+    """Fetch again the records that could not be read, and the records of other partitions that the
+    failed fetch had drained already.
     """
     for tp, state in positions(consumer):
         if tp in before and (tp == failed or state.position != before[tp]):

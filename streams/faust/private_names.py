@@ -23,7 +23,7 @@ class Private:
 
     Attributes:
         owner: the module, and behind a colon the class, that has the names.
-        why: what they are needed for.
+        why: the reason why the names are needed.
         instead: what the library offers in their place, and why that is not enough; empty where it
             offers nothing.
     """

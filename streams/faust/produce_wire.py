@@ -69,5 +69,5 @@ class ProduceRequest(sender.ProduceRequest):  # type: ignore[misc]
 
 
 def produce_quickly() -> None:
-    """Let every producer of this process write and read its requests so."""
+    """Let every producer of this process write and read its requests with `QuickRequest`."""
     sender.ProduceRequest = ProduceRequest

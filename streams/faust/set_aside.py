@@ -60,8 +60,8 @@ class SetAside:
         self._rest_until[tp] = time.monotonic() + LOOK_AGAIN_AFTER
 
     def look(self, positions: Mapping[TP, int]) -> None:
-        """Release partitions that have passed their batch, or that no longer belong to this
-        worker.
+        """Let the partitions go on that have read past their damaged record batch, and forget those
+        that no longer belong to this worker.
 
         Args:
             positions: the present offset of each partition of this worker that has one.

@@ -195,8 +195,8 @@ class Sources:
         return sum(map(len, self._inboxes.values()))
 
     def oldest(self) -> float | None:
-        """Return the monotonic time since which some lane has finished none of its records; None
-        if nothing is unfinished.
+        """Return the earliest monotonic time since which a lane has finished none of its records;
+        None if nothing is unfinished.
         """
         return min(
             (at for inbox in self._inboxes.values() if (at := inbox.oldest) is not None),

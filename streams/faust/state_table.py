@@ -41,8 +41,8 @@ class Partitions(Protocol):
 
 
 class StateTable(faust.Table):  # type: ignore[misc]
-    """A table without records of its own: it handles the recovery, and its partitions everything
-    else.
+    """A table that holds no records: it handles the recovery, and its partitions hold the
+    records.
     """
 
     def __init__(self, app: AppT, partitions: Partitions, *, name: str, count: int) -> None:

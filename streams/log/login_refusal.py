@@ -16,7 +16,7 @@ from streams.settings import Settings
 
 async def refusal(settings: Settings) -> str | None:
     """Try the first address once more; return what is wrong with user, password or certificates,
-    None if it is something else.
+    None if the fault is another one.
     """
     address, error = await connection_error(settings.kafka_auth())
     why = None if error is None else _reason(error, settings)

@@ -23,11 +23,11 @@ class MissingRights(Exception):
 async def missing_rights(
     settings: Settings, role: Role, *, beside: Iterable[Right] = ()
 ) -> list[Right]:
-    """Return the rights of a role, and of `beside`, that the user of these settings does not have;
-    topics that do not exist are left out.
+    """Return the rights that a role needs and this user does not have, with the rights in `beside`
+    counted to the role; topics that do not exist are left out.
 
     Raises:
-        KafkaError: Kafka does not answer, or not the user of these settings.
+        KafkaError: Kafka does not answer, or rejects the user of these settings.
     """
     wanted = [*rights(settings, role), *beside]
     allowed = await allowed_operations(

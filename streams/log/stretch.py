@@ -13,7 +13,7 @@ next leader takes some of them."""
 
 
 async def bounds(consumer: AIOKafkaConsumer, tp: TopicPartition) -> tuple[int, int]:
-    """Return a partition's first offset, and the one that its next record gets."""
+    """Return a partition's first offset, and the offset of its next record."""
     first = (await consumer.beginning_offsets([tp]))[tp]
     return int(first), int((await consumer.end_offsets([tp]))[tp])
 

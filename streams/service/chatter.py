@@ -28,7 +28,9 @@ class Chatter(logging.Filter):
         self._heard = clock() - 3600.0
 
     def listen(self) -> None:
-        """Filter what every handler of the process writes, behind the filters that it has."""
+        """Filter everything that a handler of the process writes, after the handler's own
+        filters.
+        """
         for handler in logging.getLogger().handlers:
             handler.addFilter(self)
 

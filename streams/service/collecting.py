@@ -55,7 +55,7 @@ def collect_everything() -> None:
 
 def collect_after_losses(states: States, *, few: int = FEW, later: float = LATER) -> None:
     """Run one full collection after a rebalance that took partitions away, once waiting events are
-    done, if that is quick. Until then, present objects are set aside unseen.
+    done, if that is quick. Until then the collector passes over the present objects.
     """
     lost: list[frozenset[int]] = []
     waiting: list[asyncio.TimerHandle] = []

@@ -113,7 +113,8 @@ class Router:
     """The last published state of one router, and counts of its decisions on this worker.
 
     Attributes:
-        budgeted: decisions whose session has a budget; limited: those that what is left made.
+        budgeted: decisions whose session has a budget; limited: those for which the rest of that
+            budget left out models.
         planned, further, gain, saved_usd: of plans, see `TOLD` and `PLANNED`.
         parted: alerts that a judge has parted, by source.
     """
@@ -132,8 +133,8 @@ class Router:
     parted: Counter[str] = field(default_factory=Counter)
 
     def rate(self, candidates: list[Document]) -> None:
-        """Add a decision's expectations of its models to the means; models that left are
-        dropped.
+        """Add a decision's expectations of its models to the means; models that left the portfolio
+        are dropped.
         """
         found = {}
         for one in candidates:
@@ -144,7 +145,7 @@ class Router:
         self.models = found
 
     def plan(self, route: Document) -> None:
-        """Add a decision's plan, and compare it with the call that would have been made alone."""
+        """Add a decision's plan, and compare the plan with a single call."""
         steps = route.get("plan") or []
         if len(steps) < 2:
             return
@@ -172,7 +173,7 @@ class RouterMetrics(Collector):
 
     @property
     def hears(self) -> dict[str, Hear]:
-        """Return what takes in the records of a topic, by its short name."""
+        """Return the function that takes in the records of a topic, by the topic's short name."""
         return {"lambda": self._paced, "routes": self._decided, "alerts": self._alerted}
 
     def lost(self, partitions: frozenset[int]) -> None:

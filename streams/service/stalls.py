@@ -14,7 +14,7 @@ it lasts beyond the next look."""
 
 
 async def watch_loop(observe: Callable[[float], object], *, every: float = LOOK_EVERY) -> None:
-    """Observe, without end, the seconds by which the loop wakes later than it was asked to."""
+    """Observe, without end, by how many seconds the event loop wakes too late."""
     clock = asyncio.get_running_loop().time
     while True:
         wait = after(clock(), every) - clock()

@@ -136,7 +136,7 @@ class Metrics(ConditionMetrics):
         self.prompts = Counter("pb_encoded_prompts_total", "Prompts encoded", registry=registry)
         self.commits = Histogram(
             "pb_commit_seconds",
-            "Time until a batch's changes were durable",
+            "Time until a group's changes were durable",
             buckets=SECONDS,
             registry=registry,
         )
@@ -164,8 +164,8 @@ class Metrics(ConditionMetrics):
             self.finished(batch.name, batch.messages, now=now)
 
     def finished(self, topic: str, messages: Sequence[Record], *, now: float) -> None:
-        """Count events of a topic that are finished; the trace of the one that took longest is the
-        exemplar of its bucket.
+        """Count events of a topic that are finished; the trace of the slowest event is the exemplar
+        of its bucket.
         """
         waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
         count, observe = self._finished(topic)

@@ -1,4 +1,4 @@
-"""Read single contexts back from the changelog, each from near its place by time."""
+"""Read single contexts back from the changelog, from near each context's time."""
 
 from __future__ import annotations
 

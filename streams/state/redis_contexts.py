@@ -116,7 +116,7 @@ class RedisContexts:
         return [np.frombuffer(found[ref], "<f8") if ref in found else None for ref in refs]
 
     async def look(self) -> None:
-        """Ask whether Redis answers, so that an idle worker knows whether it is ready."""
+        """Ask whether Redis answers, so that an idle worker knows its readiness."""
         await self._ask(self._mget, {PROBE: 0.0})
 
     async def close(self) -> None:

@@ -72,7 +72,7 @@ class States:
         return callback
 
     def recovers_from(self, number: int) -> int:
-        """Return the last offset already contained, -1 for a partition to be read from its
+        """Return the last offset that the table contains; -1 for a partition to be read from its
         start.
         """
         found = self._partitions.get(number)

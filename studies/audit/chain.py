@@ -62,7 +62,9 @@ def digest_of(before: str, records: Iterable[Record]) -> str:
 
 
 class ChainFile:
-    """The file of a chain. Raises BrokenChain: it is another file, or of another service."""
+    """The file of a chain. Raises BrokenChain: the file is no chain, or belongs to another
+    service.
+    """
 
     def __init__(self, path: Path, topic: str) -> None:
         self._path, self._topic = path, topic

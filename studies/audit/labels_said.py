@@ -1,4 +1,4 @@
-"""The labels of one request as the topic says them, and the one that must be in force.
+"""The labels of one request as the topic holds them, and the label that must be in force.
 
 The core's rule is written a second time here, so that one checks the other.
 """

@@ -87,7 +87,7 @@ class Contained:
         return [self._evidence.number]
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
-        """Return its records, oldest first."""
+        """Return the records of a topic, oldest first."""
         return iter(
             self._evidence.contained(topic, self._read)
             if topic in SOURCES

@@ -102,7 +102,7 @@ class KafkaReader:
         return self._loop.run_until_complete(work)
 
     def look(self, work: Coroutine[object, None, T]) -> T:
-        """Run a look-up at construction; if it fails, close the reader."""
+        """Run a look-up at construction; if the look-up fails, close the reader."""
         with undoing(self.close):
             return self.run(work)
 

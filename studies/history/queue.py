@@ -49,7 +49,7 @@ class Queue:
             self.seen[subject] = seq
 
     def hold(self, subjects: Iterable[str]) -> None:
-        """Move feedback that had waited for this decision to `held`."""
+        """Move feedback that waited for this decision to `held`."""
         self.held = [event for subject in subjects for event in self.orphans.pop(subject, [])]
 
     def take_held(self) -> list[Feedback]:
@@ -69,7 +69,7 @@ class Queue:
         return [e for e in self.held if type(e) is kind and e.offset == offset]
 
     def forget_until(self, seq: int) -> None:
-        """Forget the requests up to a decision; feedback for them waits from then on."""
+        """Forget the requests up to a decision; feedback for these requests waits from then on."""
         seen = self.seen
         while seen and next(iter(seen.values())) <= seq:
             seen.popitem(last=False)

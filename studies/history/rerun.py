@@ -162,7 +162,7 @@ class Rerun:
 
 
 def expire_oldest(engine: Engine, count: int) -> None:
-    """Expire as many of the oldest commitments as the worker had by then."""
+    """Expire the number of oldest commitments that the worker had expired by then."""
     # The oldest first, as in the worker's sweep; its clock decided only the number.
     engine.apply(Waited(limit=count), math.inf)
 

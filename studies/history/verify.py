@@ -86,7 +86,7 @@ def verify(
     *,
     part: Part = EVERYTHING,
 ) -> Verdict:
-    """Re-run a history with the settings that it had and compare every decision of a part of it.
+    """Run a history again with its own settings, and compare every decision of a part of it.
 
     A router is followed up to its first difference: after it, its state is another one. Decisions
     before the part are made again too, as they lead to its state, but are not compared. If the

@@ -36,7 +36,7 @@ Mix = Mapping[str, float]
 
 @dataclass(slots=True)
 class Against:
-    """One mix: what it would have cost and earned beyond the router.
+    """One mix: what the mix would have cost and earned beyond the router.
 
     Attributes:
         cost, reward: terms of mix − router.
@@ -63,7 +63,7 @@ class Against:
         return None
 
     def figures(self) -> Document:
-        """Return the figures, as the file has them."""
+        """Return the figures in the form of the file."""
         found: Document = {"mix": dict(self.mix), "requests": self.weight.n}
         if (problem := self.problem) is not None:
             return found | {"not_supported": problem}

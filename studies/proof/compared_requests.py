@@ -1,4 +1,4 @@
-"""Collect the requests that compare a router with its incumbent, with what became of them."""
+"""Collect the requests that compare a router with its incumbent, with their costs and labels."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Compared(Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the dollars of its bills; None: none has come."""
+        """Return the dollars of the request's bills; None: none has come."""
         return math.fsum(usd for usd, _ in self.bills.values()) if self.bills else None
 
     @property
     def week(self) -> str:
-        """Return the Monday of its week, in UTC."""
+        """Return the Monday of the request's week, in UTC."""
         day = datetime.fromtimestamp(self.at, UTC).date()
         return str(day - timedelta(days=day.weekday()))
 

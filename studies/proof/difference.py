@@ -24,8 +24,9 @@ LEAST_UNITS = 50
 
 @dataclass(slots=True)
 class Side:
-    """The requests of one side: how many, the sum of their outcomes, and how many of them were
-    drawn for by themselves."""
+    """The requests of one side: their number, the sum of their outcomes, and the number of requests
+    that were drawn one by one.
+    """
 
     n: int = 0
     total: float = 0.0
@@ -39,8 +40,8 @@ class Side:
 
 @dataclass(slots=True)
 class Shown:
-    """A difference per request, router − incumbent, and the ends of its interval (None: too few
-    units).
+    """The mean difference per request, router − incumbent, and the ends of its interval (None: too
+    few units).
 
     Attributes:
         router, incumbent: means of the two sides.

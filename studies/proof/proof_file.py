@@ -24,7 +24,7 @@ COMPACTED = frozenset({"routers"})
 
 
 class Noted:
-    """A history that notes what is read of it.
+    """A history that notes which records of it are read.
 
     Attributes:
         places: of each topic and partition the first offset and the one after the last, the number

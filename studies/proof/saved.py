@@ -1,4 +1,4 @@
-"""Prove what a router saved against its incumbent: the figures, and the sentence that says them."""
+"""Prove what a router saved compared with its incumbent: the figures, and a sentence about them."""
 
 from __future__ import annotations
 

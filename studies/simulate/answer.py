@@ -34,7 +34,7 @@ def doubt(track: Track, best: Track) -> float | None:
 
 
 def spread(track: Track, mix: Sequence[tuple[float, Track]]) -> float | None:
-    """Return half of the 95 % interval of the difference from a mix, which is given as shares and
+    """Return half of the 95 % interval of the difference from a mix, which is given as shares of
     tracks.
     """
     stretches = _stretches(track, mix)
@@ -72,8 +72,8 @@ def answer(study: Study) -> list[str]:
 
 
 def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
-    """Return the policies, with identical ones under one joint name: their lines would hide each
-    other.
+    """Return the policies, those with identical lines under one joint name, as one line would hide
+    the other.
     """
     alike: list[tuple[list[str], PolicyRun]] = []
     for name, run in runs.items():

@@ -1,4 +1,6 @@
-"""Expect the outcome of any model on any context, from the outcomes of models that were called."""
+"""Estimate the outcome of any model on any context from the outcomes of the models that were
+called.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,8 @@ class DirectModel:
         self._by_products: bool | None = None
 
     def observe(self, models: Sequence[str], X: Matrix, values: Vector) -> None:
-        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: nothing is
-        known of it.
+        """Learn n outcomes, shape (n,), of these models for contexts, shape (n, d); NaN: the
+        outcome is unknown.
         """
         rows: dict[str, list[int]] = {}
         for at in np.flatnonzero(np.isfinite(values)).tolist():
@@ -96,9 +98,9 @@ class DirectModel:
         return Expectations({model: k for k, model in enumerate(self._sums)}, table)
 
     def guess(self, guesses: Guesses) -> tuple[float, float]:
-        """Return the sum of the guessed outcomes, and the variance of its error: noise, doubt
+        """Return the sum of the estimated outcomes, and the variance of its error: noise, doubt
         about the lines, and departures from lines. The variance is infinite if a model was never
-        seen, or if history chose by products of features.
+        called, or if history chose by products of features.
         """
         unseen = [count for model, (count, _) in guesses.items() if model not in self._sums]
         if unseen:

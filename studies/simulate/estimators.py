@@ -43,7 +43,7 @@ from studies.simulate.residuals import Residuals
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean outcome and half of its 95 % interval; None: there is no honest interval."""
+    """A mean outcome and half of its 95 % interval; None: no interval can be given."""
 
     value: float
     half_width: float | None = None
@@ -83,7 +83,9 @@ class Filled:
             self.guesses[model] = count + len(rows), x + X[rows].sum(axis=0)
 
     def estimate(self, q: DirectModel) -> Estimate:
-        """Return the mean, with `q` where history called another model."""
+        """Return the mean outcome, with the estimate `q` for cases in which history called another
+        model.
+        """
         if not self.n:
             return Estimate(math.nan)
         guessed, variance = q.guess(self.guesses)
@@ -118,13 +120,13 @@ class OffPolicy:
     """Estimates of one policy's mean outcome.
 
     Attributes:
-        direct: the direct estimate, once all cases are read; filled: the sums that it is made from.
+        direct: the direct estimate, once all cases are read; filled: the sums behind it.
         weighted: sums of w·r; robust: sums of the doubly robust terms.
-        missed: half-width of the robust interval from the residuals of every call, once all cases
-            are read.
+        missed: half-width of the robust interval, computed from the residuals of all calls once
+            all cases are read.
         weight: sums of w; agreed: number of cases in which history chose as the policy does;
             possible: number of cases in which it could have.
-        by_products: whether history chose by products of features, which no line follows.
+        by_products: whether history chose by products of features: a linear estimate is then wrong.
     """
 
     filled: Filled = field(default_factory=Filled)
@@ -180,8 +182,8 @@ class OffPolicy:
 
     @property
     def effective(self) -> float:
-        """Return the effective sample size: (Σw)²/Σw², or that of the outcomes if it is smaller,
-        as a few dear bills may be most of a cost.
+        """Return the effective sample size: (Σw)²/Σw², or that of the outcomes if smaller, as a few
+        dear bills may be most of a cost.
         """
         return min(self.weight.effective, self.weighted.effective or math.inf)
 
@@ -192,8 +194,8 @@ class OffPolicy:
 
     @property
     def balanced(self) -> bool:
-        """Tell whether the weights average 1, as they do if history gave every choice of the policy
-        its logged chance.
+        """Tell whether the weights average 1, as they do if history could have made every choice of
+        the policy with the probability that it logged.
         """
         # E[w] = 1 if the logged propensities are true: a test of the log that needs no outcome.
         return abs(self.weight.mean - 1.0) <= OUT_OF_BALANCE * max(self.weight.half_width, ROUNDING)
@@ -209,8 +211,8 @@ class OffPolicy:
         return self.support >= SUPPORTED and self.effective >= ENOUGH and self.balanced
 
     def estimates(self) -> dict[str, Estimate]:
-        """Return the estimates by name: none of what happened, and the weighted ones only where
-        history supports them.
+        """Return the estimates by name. History itself has none, and the weighted estimates are
+        left out where history does not support them.
         """
         if self.happened:
             return {}

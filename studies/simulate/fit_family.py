@@ -49,8 +49,9 @@ class Priced:
 def report_of(
     family: str, router_id: str, cases: Iterable[Case | Declared], priced: Priced
 ) -> Report | None:
-    """Return what a router would report at the end of its history, whose declarations `priced`
-    has noted; None: it has fewer than 20 rewards and 20 bills."""
+    """Return the report that a router would make at the end of its history, whose declarations
+    `priced` has noted; None: it has fewer than 20 rewards and 20 bills.
+    """
     try:
         observed = observe(cases)
     except NothingObserved:

@@ -1,5 +1,5 @@
 """Play a history, changed by a scenario or not, into topics of another prefix, where workers decide
-it anew.
+its requests anew.
 
 A player that was stopped or killed continues where it was: it reads those topics back, and sends no
 event a second time.

@@ -26,8 +26,8 @@ class Due(NamedTuple):
 
 
 class Sent:
-    """Counts of events that are already in the target's topics, by id; the player takes one off
-    when it comes to an id.
+    """Counts of events that are already in the target's topics, by id. The player subtracts one
+    whenever it comes to an id.
     """
 
     def __init__(self) -> None:
@@ -39,11 +39,13 @@ class Sent:
         times[request_id] = times.get(request_id, 0) + 1
 
     def has_request(self, request_id: str) -> bool:
-        """Tell whether a request was sent before, and the player has not reached it yet."""
+        """Tell whether a request is in the target's topics already and the player has yet to come
+        to it.
+        """
         return request_id in self._times["requests"]
 
     def take(self, topic: str, request_id: str) -> bool:
-        """Tell whether an event was sent before, and count one sending less of it."""
+        """Tell whether an event is in the target's topics already, and count it as passed."""
         times = self._times[topic]
         left = times.pop(request_id, 0)
         if left > 1:
@@ -88,8 +90,8 @@ class Ledger:
         return False
 
     def answer(self, request_id: str, model: str | None) -> None:
-        """Take a decision in, None where the request was refused; answers that were given before
-        change nothing.
+        """Note the decision of a request, None if the request was refused; a second answer to a
+        request changes nothing.
         """
         waiting = self._undecided.pop(request_id, None)
         if waiting is None:

@@ -66,11 +66,11 @@ class Decider(Protocol):
 
 
 class Finished(Remembered):
-    """Requests of a simulation, bounded by forgetting the oldest."""
+    """The records of the latest requests of a simulation; older ones are forgotten."""
 
     def trim(self, engine: Engine) -> None:
-        """Forget the oldest that have their bill and reward; one that waits forever is kept until
-        its commitment expired.
+        """Forget the oldest requests that have bill and reward; a request that waits forever is
+        kept until its commitment has expired.
         """
         while len(self) > self._keep:
             request_id, oldest = next(iter(self.items()))
@@ -118,7 +118,7 @@ class EngineDecider:
         return self._engine
 
     def decide(self, request_id: str, case: Case, *, at: float) -> tuple[str, float]:
-        """Let the engine decide."""
+        """Let the engine decide a request."""
         engine = self.engine
         if engine.state.seq % TIDY_EVERY == 0:
             self._apply(Waited(), at)

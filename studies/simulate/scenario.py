@@ -141,9 +141,7 @@ class Outage(Happening):
 
 
 class Added(Happening):
-    """A model joins; until then it is not declared. Its prices are the history's unless they are
-    given.
-    """
+    """A model joins the declaration. Its prices are the history's unless they are given."""
 
     kind: Literal["add"]
     model: Model
@@ -232,7 +230,8 @@ class Budget(Happening):
 
 
 class Latency(Happening):
-    """The target of calls' times changes, or the price of a second; none of them: there is none.
+    """The target of calls' times, or the price of a second, changes; with neither of the two there
+    is none any more.
 
     A recorded call keeps its time; another model's is what history expects of it.
     """

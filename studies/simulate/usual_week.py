@@ -30,7 +30,7 @@ class TrafficSeen:
         self._times: list[float] = []
 
     def through(self, cases: Iterable[Case | Declared]) -> Iterator[Case | Declared]:
-        """Pass cases on, and count them."""
+        """Yield the cases unchanged, and count them."""
         for case in cases:
             if isinstance(case, Case):
                 self._times.append(case.at)
@@ -52,7 +52,7 @@ class TrafficSeen:
         return {"per_week": round(len(times) / weeks, 1), "hours": hours}
 
     def write(self, folder: Path) -> Path | None:
-        """Write it into a folder and return the file; None for less than a week."""
+        """Write the counts into a folder and return the file; None for less than a week."""
         declared = self.as_declared()
         if declared is None:
             return None

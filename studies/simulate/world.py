@@ -38,7 +38,7 @@ _MASK = (1 << 64) - 1
 
 
 def uniform(seed: int, *numbers: int) -> float:
-    """Return a number in [0, 1) that depends on nothing but its arguments (SplitMix64)."""
+    """Return a number in [0, 1) that depends on the arguments alone (SplitMix64)."""
     state = seed & _MASK
     for number in numbers:
         # A hash instead of a stream, so that the draw of one event depends on no other.
@@ -254,8 +254,8 @@ class World:
         return factor
 
     def lags(self, index: int, copy: int, what: str, lag: int) -> list[int]:
-        """Return after how many decisions the feedback comes: empty if it is lost, two if it comes
-        twice.
+        """Return the number of decisions after which the feedback comes: empty if the feedback is
+        lost, two numbers if it comes twice.
         """
         # A lag counts decisions: with twice the traffic twice as many are made in the same hours.
         lag = round(lag * self.traffic(index)) if self._traffic else lag

@@ -32,7 +32,7 @@ class UnknownColumns(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names that a file's columns have; None: it has no such column."""
+    """The names of a file's columns; None: the file has no such column."""
 
     prompt: str
     model: str

@@ -42,7 +42,7 @@ class Bought:
 
 
 def told_gain(bought: Bought) -> str:
-    """Return a gain with its interval."""
+    """Return a gain with its interval, as text."""
     return f"{number(bought.gain, signed=True)} ± {number(bought.off)}"
 
 

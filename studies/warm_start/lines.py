@@ -22,8 +22,8 @@ FEW = 2 * FOLDS
 
 
 def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
-    """Return linear predictions, shape (n, m), each from the four fifths of the prompts that it is
-    not in.
+    """Return linear predictions, shape (n, m); each prompt's come from the fit to the four fifths
+    of prompts that leave it out.
 
     Args:
         contexts: shape (n, d), last entry 1.0; it is not penalised. A list has one such array for
@@ -109,7 +109,7 @@ def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, 
 
 def best_fixed_shares(rewards: Array, costs: Array, budget: float) -> Array:
     """Return each model's share in the best mixture within the budget, shape (K,); the cheapest
-    alone where none is within it. See `best_fixed_mix`.
+    model alone if every mixture is dearer. See `best_fixed_mix`.
 
     >>> best_fixed_shares(np.array([[0.6, 0.9]]), np.array([[0.001, 0.009]]), 0.003).tolist()
     [0.75, 0.25]

@@ -49,7 +49,7 @@ class Chosen:
 
 
 def choose_projection(embeddings: Array, outcomes: Array, components: int) -> Chosen:
-    """Fit principal components; or partial least squares, where it predicts held-out rewards and
+    """Fit principal components, or partial least squares where these predict held-out rewards and
     costs better by more than one standard error.
 
     Args:

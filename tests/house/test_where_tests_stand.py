@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from paretobandit_streams import FOLDERS
+from tests.conftest import LONGEST, TOGETHER
 from tests.pages import ROOT
 
 CLIENT = "client.src.paretobandit_client"
@@ -146,3 +147,9 @@ def test_a_large_file_is_named_by_a_test() -> None:
     unnamed = {one for one, path in large.items() if one not in named() and path.stem not in own}
     assert unnamed - STILL == set(), "a test of its own, or one that imports what it has"
     assert STILL - unnamed == set(), "take these out of STILL: they are named now, or small"
+
+
+def test_files_that_the_order_of_tests_names_are_there_once() -> None:
+    files = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    named = [*LONGEST, *(name for names in TOGETHER for name in names)]
+    assert [name for name in named if files[f"test_{name}.py"] != 1] == []

@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from click.testing import CliRunner, Result
@@ -18,11 +18,13 @@ from commands.cli import main
 from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
 
+T = TypeVar("T")
 CONTEXT = "[0.3, -0.1, 1.0]"
 PATIENCE = 60.0
 """Seconds until a wait fails."""
-LOOK_EVERY = 0.05
-"""Seconds between two looks: a command takes as many CPU seconds as a worker needs in a second."""
+FIRST_PAUSE, MORE, LONGEST_PAUSE = 0.05, 1.3, 0.5
+"""Seconds between the first two looks, the factor of each pause on the one before, and seconds of
+the longest: what is looked for needs the processor that a look takes."""
 PRICES = ("--input-price", "0.1", "--output-price", "0.4")
 
 
@@ -71,12 +73,16 @@ def done(
     return result.stdout
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Ask again until a condition holds, which takes the workers a while; but not for ever."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(LOOK_EVERY)
+def until(condition: Callable[[], T | None], what: str = "what a test looks for") -> T:
+    """Ask again until a condition holds, which takes the workers a while, but not for ever; return
+    what it found.
+    """
+    deadline, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(pause)
+        pause = min(MORE * pause, LONGEST_PAUSE)
+    return found
 
 
 def done_json(

@@ -538,4 +538,3 @@ def test_a_pool_lends_to_its_routers_and_it_adds_up(worker: Settings) -> None:
     assert run(worker, "pools", "show", "rest").exit_code == 1
     refused = run(worker, "pools", "set", "all", "20")
     assert (refused.exit_code, "--per" in refused.output) == (2, True)
-    assert "pools set" in run(worker, "pools", "keep", "pools.yaml").output

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,7 +56,7 @@ from tests.integration.browsing import (
     load,
     violations,
 )
-from tests.integration.commands import done, new_service
+from tests.integration.commands import done, new_service, until
 from tests.watching.dashboard.test_dashboard_folds import (
     NOW,
     Record,
@@ -152,14 +152,6 @@ def reached(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")

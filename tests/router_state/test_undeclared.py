@@ -49,6 +49,13 @@ def test_a_request_that_says_something_of_one_is_their_begin(asked: dict[str, An
     assert kinds(one) == UNDECLARED and one.state.hooks.complete
 
 
+def test_a_request_that_says_something_of_a_declared_one_only_begins_none() -> None:
+    one = Played.start(declaration(profile="live"))
+    declared = next(kind for kind in KINDS if not kind.undeclared)
+    one.decide("1", X, now=0.0, said={declared.name: {"said": "of it"}})
+    assert kinds(one) == ()
+
+
 def test_a_call_that_fails_is_their_begin_and_what_holds_something_is_restored() -> None:
     one = Played.start(declaration(profile="live"))
     one.decide("1", X, now=0.0)

@@ -53,7 +53,7 @@ class Changing:
 
     async def put_in_force(self, router_id: str, asked: Document, *, operator: str) -> Document:
         """Write a previewed change, and return once a worker has put it in force. Raises Problem,
-        also if somebody else was faster.
+        also if somebody else has changed the router meanwhile.
         """
         based_on = asked.get("based_on")
         if type(based_on) is not int:
@@ -79,7 +79,7 @@ class Changing:
 
 def edited(before: Declared, asked: Document) -> Document:
     """Return the declaration with the changes: budget, prices, models that join or leave. Raises
-    Problem for any other path.
+    Problem for a path that can't be changed here.
     """
     document = copy.deepcopy(before.document)
     given = asked.get("changes")

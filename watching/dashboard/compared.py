@@ -24,7 +24,7 @@ class Compared:
         self._at = float("-inf")
 
     def changes(self, *, now: float) -> Document | None:
-        """Return all of them if one has changed; None: none has."""
+        """Return all routers if one of them has changed; None: none has."""
         known = [self._fleet.routers[one] for one in self._router_ids if one in self._fleet.routers]
         versions = {one.router_id: one.version for one in known}
         if versions == self._sent or now - self._at < EVERY_SECONDS:

@@ -182,7 +182,9 @@ def _candidates(decision: RouteDecided) -> list[dict[str, object]]:
 
 
 def lost(candidate: Candidate, chosen: Candidate | None) -> str:
-    """Return why a candidate was not chosen: its exclusion, else the terms that cost it most."""
+    """Return why a candidate was not chosen: its exclusion, else the terms by which it lost
+    most.
+    """
     if candidate.excluded is not None:
         return why_excluded(candidate.excluded)
     if chosen is None:

@@ -15,7 +15,7 @@ there is one.
 
 @dataclass(slots=True)
 class Declarations:
-    """The declaration in force, and later ones: each may be refused, so it counts only once
+    """The declaration in force, and later ones. A later one may be refused, so it counts only once
     `pb.lambda` names its offset.
     """
 
@@ -50,7 +50,7 @@ class Declarations:
         known: int | None,
         again: bool = False,
     ) -> list[News]:
-        """Take a declaration in, and return its news if it is the one that is in force.
+        """Note a declaration; return its news if it is the declaration in force.
 
         Args:
             known: the offset that `pb.lambda` names, None before its first record.

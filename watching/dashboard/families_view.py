@@ -128,7 +128,12 @@ def _model(
 
 
 def _side(side: SideListed) -> Document:
-    return {"apart": side.apart, "requests": side.requests, "expected": side.expected}
+    return {
+        "apart": side.apart,
+        "sure": side.apart_interval,
+        "requests": side.requests,
+        "expected": side.expected,
+    }
 
 
 def _between(side: SideListed) -> tuple[float, float] | None:

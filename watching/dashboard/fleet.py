@@ -75,8 +75,8 @@ class Fleet:
         rank: the rank of a label's source; a label of higher rank replaces one of lower rank.
 
     Attributes:
-        version, inbox_version: numbers that grow with each event, and with each that changes which
-            requests people are asked to label.
+        version, inbox_version: numbers that grow with each event, and with each change of the
+            requests that people are asked to label.
     """
 
     def __init__(self, rank: Callable[[str], int]) -> None:
@@ -132,7 +132,7 @@ class Fleet:
         self._take[name](router, event, at, now)
 
     def router(self, router_id: str) -> RouterView:
-        """Return a router, made known if it is new."""
+        """Return a router; a new one is added."""
         found = self.routers.get(router_id)
         if found is None:
             if len(self.routers) >= MOST_ROUTERS:
@@ -141,7 +141,9 @@ class Fleet:
         return found
 
     def request(self, router_id: str, request_id: str) -> Request | None:
-        """Return a request with its bill and its label; None if it is not known, or no longer."""
+        """Return a request with its bill and its label; None if it is not known, or known no
+        longer.
+        """
         return self._joined.get(router_id, request_id)
 
     def page(self, asked: Asked, *, now: float) -> tuple[list[Row], int]:
@@ -165,7 +167,7 @@ class Fleet:
         return rows[asked.begin : asked.begin + asked.count], len(rows)
 
     def row(self, router: RouterView, *, now: float) -> Row:
-        """Return a router's row, made again if the router or its rate has changed."""
+        """Return a router's row, computed anew if the router or its rate has changed."""
         version, row = self._rows.get(router.router_id, (-1, {}))
         if version != router.version:
             row = _row(router, now)

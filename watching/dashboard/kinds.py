@@ -92,7 +92,7 @@ def clusters(X: Matrix, count: int, *, seed: int) -> np.ndarray:
 
 
 def names(members: list[Case], cases: list[Case], words: Words) -> list[str]:
-    """Return the words that tell a kind from the others; none without prompts."""
+    """Return the words that distinguish a kind of prompts from the others; none without prompts."""
     here = Counter(word for case in members for word in words.of.get(case.request_id, ()))
     everywhere = Counter(word for case in cases for word in words.of.get(case.request_id, ()))
 

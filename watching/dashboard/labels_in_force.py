@@ -18,8 +18,8 @@ def sources_of(declared: Sources | None) -> DeclaredSources:
 def take_label(
     request: Request, source: str, said: KeptLabel, declared: DeclaredSources
 ) -> tuple[bool, float | None]:
-    """Keep a label of a request; return whether it says anything new, and the reward that counts
-    from now on, None: there is none.
+    """Keep a label of a request; return whether the label says anything new, and the reward that
+    counts from now on, None: there is none.
     """
     if declared.gold is None and said.reward is not None and not request.labels:
         if not _is_news(request, source, said):

@@ -101,7 +101,7 @@ class RouterView:
 
     @property
     def labelling(self) -> Labelling:
-        """The part of its declaration that says how people label."""
+        """The part of the router's declaration that says how people label."""
         declared = self.declared
         return Labelling() if declared is None else Labelling.of(declared)
 
@@ -158,7 +158,7 @@ class RouterView:
         self, event: RewardObserved, request: Request, *, source: str, rank: int, at: float
     ) -> None:
         """Apply a label as the core does: by its source where sources are declared, else by its
-        rank. One that says nothing new changes nothing.
+        rank. A label that says nothing new changes nothing.
 
         Args:
             source, rank: of the label; other ones than the event's where it is of a session.
@@ -178,8 +178,8 @@ class RouterView:
         self.version += 1
 
     def take_bill(self, event: CostReported, request: Request) -> None:
-        """Apply a bill. Its dollars count here only for the model; the published state has the
-        router's.
+        """Apply a bill. Here its dollars count only for the model; the router's are in the
+        published state.
         """
         if request.plan is not None:
             self._take_call(event, request)

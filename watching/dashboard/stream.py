@@ -37,7 +37,7 @@ class View(Protocol):
     """Something that a page follows."""
 
     def changes(self, *, now: float) -> Document | None:
-        """Return the differences from what was sent before; None: there are none."""
+        """Return what differs from the numbers that were sent before; None: nothing differs."""
         ...
 
 
@@ -98,8 +98,8 @@ class Single:
         self._shown = 0, 0.0
 
     def changes(self, *, now: float) -> Document | None:
-        """Return the router if it has changed, with only the last bins of charts that were sent
-        before.
+        """Return the router if it has changed; of charts that were sent before, only the last
+        bins.
         """
         router = self._fleet.routers.get(self._router_id)
         if router is None:
@@ -193,7 +193,7 @@ def drawn(router: RouterView) -> Document:
 async def updates(
     view: View, state: Callable[[], Document], closing: asyncio.Event
 ) -> AsyncIterator[bytes]:
-    """Yield a page's events until it goes away or the server ends.
+    """Yield a page's events until the page is closed or the server ends.
 
     Args:
         state: function that returns the server's own status, which is sent when it changes.

@@ -27,7 +27,9 @@ EVERY = 0.2
 
 
 def main() -> None:
-    """Run the job that stdin describes, and write its result or its error as the last line."""
+    """Run the job that standard input describes, and write its result or its error as the last
+    line.
+    """
     os.nice(NICE)
     job = orjson.loads(sys.stdin.buffer.read())
     with Attempt() as study:

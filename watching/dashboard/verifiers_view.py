@@ -1,5 +1,6 @@
-"""Show a router's verifiers: what their verdicts mean, and what the plans that rest on them came
-to."""
+"""Show a router's verifiers: what their verdicts mean, and what the plans with them cost and
+earned.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from watching.planned_requests import OfVerifier
 
 
 def verifiers_of(router: RouterView) -> list[Document]:
-    """Return each verifier that a router declares, or that plans of its had, for the page."""
+    """Return each verifier that a router declares, or that was in one of its plans, for the
+    page.
+    """
     state, plans = router.state, router.tally.plans.by
     standing = {one.verifier: one for one in (state and state.verifiers) or ()}
     decisions = max(router.tally.decisions, 1)

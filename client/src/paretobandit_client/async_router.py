@@ -158,8 +158,8 @@ class Router(RouterReports):
                 decision may then have a plan, which `attempts` follows; empty asks for one model.
             follows: id of the request that this one tries again: models that have answered it are
                 ruled out while there are others.
-            verdicts, signals: what was seen of that one's answer: verdicts by verifier, and see
-                `Signals`.
+            verdicts, signals: about the answer of the request that `follows` names: verdicts by
+                verifier, and see `Signals`.
             fallback, timeout: replace the router's for this request.
 
         Raises:

@@ -21,8 +21,8 @@ class Attempts:
         self._requests: OrderedDict[Hashable, dict[Hashable, tuple[Bill, Bill]]] = OrderedDict()
 
     def add(self, request: Hashable, attempt: Hashable, bill: Bill) -> Bill:
-        """Return the bill of a request after one more of its attempts: what all of them cost, in
-        place of the bill before. Of an attempt that is known already it is the same as before.
+        """Return the bill of a request after one more of its attempts: the cost of all attempts,
+        which replaces the earlier bill. An attempt that is known already leaves the bill as it was.
 
         Args:
             bill: of this attempt; its `revision` is the least one that the sum gets.
@@ -43,8 +43,8 @@ class Attempts:
 
 
 def summed(before: Sequence[Bill], bill: Bill) -> dict[str, object]:
-    """Return the money of a bill together with that of others: in dollars, or in tokens where all
-    are in tokens. Dollars and tokens do not add up: those of the other kind are left out.
+    """Return the sum of a bill and others: in dollars, or in tokens where all of them are in
+    tokens. Where some are in dollars, those in tokens are left out.
 
     >>> summed([{"cost_usd": 0.25}], {"cost_usd": 0.5})
     {'cost_usd': 0.75}

@@ -19,8 +19,8 @@ TOKENS_PER_PART = 250
 
 
 def last_user_message(messages: Sequence[Message]) -> str:
-    """Return the text of the last user message that has some; without one, all text there is. It is
-    empty where users sent images or sound alone: what others said is not theirs.
+    """Return the text of the last user message with text. Without a user message, return the text
+    of all messages; where users sent only images or sound, the result is empty.
     """
     texts = [(message.get("role"), text_of(message.get("content"))) for message in messages]
     said = next((text for role, text in reversed(texts) if role == "user" and text.strip()), None)

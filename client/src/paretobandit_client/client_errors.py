@@ -42,7 +42,7 @@ class NoDecision(RouterError):
 
 
 class Undelivered(RouterError):
-    """Kafka did not take an event in time. Sending it again does no harm: events count once."""
+    """Kafka did not take an event in time. The event may be sent again: it counts once."""
 
     reason = "undelivered"
     retriable = True

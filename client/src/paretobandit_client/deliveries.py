@@ -52,7 +52,7 @@ class Deliveries:
         return ref in self._requests
 
     async def finish(self, seconds: float) -> int:
-        """Wait for all of them, at most for `seconds`; return how many were given up then."""
+        """Wait for all deliveries, for `seconds` at most; return how many were given up."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         left = [task for task in self._tasks if not task.done()]

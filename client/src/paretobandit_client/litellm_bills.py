@@ -21,7 +21,9 @@ Told = Mapping[str, Theirs]
 
 
 def metadata_of(kwargs: Told) -> Told:
-    """Return the metadata that LiteLLM keeps of a call; some of its paths name it otherwise."""
+    """Return the metadata that LiteLLM keeps of a call; some of its paths have another name for
+    them.
+    """
     parameters = kwargs.get("litellm_params") or {}
     found = (
         one.get(name) for one in (parameters, kwargs) for name in ("metadata", "litellm_metadata")
@@ -98,7 +100,7 @@ def answered_by_of(kwargs: Told, response: object) -> dict[str, str]:
 
 
 def took_of(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:
-    """Return how long a call took, and how long its first token; LiteLLM hands over the times."""
+    """Return the seconds of a call, and the seconds until its first token, from LiteLLM's times."""
     times = {"latency_ms": end, "first_token_ms": kwargs.get("completion_start_time")}
     return {
         name: (time - start).total_seconds() * 1e3

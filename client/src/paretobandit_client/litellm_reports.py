@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class PluginReports:
-    """Bills and verdicts of a plugin that are on their way; its length is how many.
+    """Bills and verdicts of a plugin that are being delivered; `len` is their number.
 
     Args:
         router: connects to the service. name_of: returns the portfolio's name of a model.
@@ -46,7 +46,8 @@ class PluginReports:
         """Send the bill of all tries of a call so far.
 
         Args:
-            called: the model that was called. attempt: tells a try from the others of its call.
+            called: the model that was called. attempt: a text that differs between the tries of one
+                call.
         """
         request_id, number = signal["request_id"], signal.get("attempt", 0)
         # Each bill is of all tries of an attempt so far; the service learns what is new in it.

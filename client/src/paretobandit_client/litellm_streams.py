@@ -21,7 +21,7 @@ class Stream:
     Attributes:
         call: the arguments of its call.
         text: the answer so far.
-        heard: when its last chunk came, by the loop's clock.
+        heard: time of its last chunk, by the loop's clock.
     """
 
     call: Mapping[str, Any]

@@ -96,7 +96,7 @@ def status_of(name: str, code: object = None) -> str:
 
 
 def retry_after_of(headers: Mapping[str, object], *, now: datetime) -> float | None:
-    """Return for how many seconds a model wants to be left alone; None: it does not say.
+    """Return the seconds for which a model asks not to be called; None: it does not say.
 
     `Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3); some providers write parts of
     seconds, or milliseconds into a header of their own, which is then the finer one.

@@ -41,8 +41,9 @@ class RouterReports:
         attempt: int | None = None,
         answered_by: str | None = None,
     ) -> None:
-        """Report what a request cost, from any process; see `Decision.cost`. `model`: the one that
-        was called; to be named where it is not the decided one. `attempt`: which call of its plan.
+        """Report what a request cost, from any process; see `Decision.cost`. `model`: the called
+        model, to be named if it is not the decided one. `attempt`: number of the call in its
+        request's plan.
         """
         if status in UNANSWERED and cost_usd is None and None in (input_tokens, output_tokens):
             cost_usd = 0.0
@@ -74,8 +75,9 @@ class RouterReports:
         attempt: int | None = None,
         revision: int = 0,
     ) -> None:
-        """Report what a verifier says of the answer of one call, True, False or a number in [0, 1],
-        from any process; see `Attempt.verdict`. It is no reward."""
+        """Report a verifier's verdict on the answer of one call, True, False or a number in [0, 1],
+        from any process; see `Attempt.verdict`. A verdict is no reward.
+        """
         await self._send(
             Verdict(
                 router_id=self.router_id,
@@ -114,7 +116,7 @@ class RouterReports:
             revision: a higher one of the same source replaces the reward.
             observed_at: when it was judged, with a time zone.
             attempt: which call of its plan gave the answer; None: the last one.
-            cant_tell: whether who was asked has seen the answer and can't tell; `value` is None.
+            cant_tell: whether the source has seen the answer and can't tell; `value` is None.
 
         Raises:
             ValueError: out of range, or neither a request nor a session.

@@ -27,8 +27,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One call of a plan: `verify` names who looks at its answer, which is returned from the
-    verdict `accept_at` on. `probability` is that of its being made.
+    """One call of a plan: `verify` names the verifier of its answer, which is returned if the
+    verdict is `accept_at` or more. `probability` is that of the call being made.
     """
 
     model: str
@@ -49,8 +49,9 @@ class WouldRoute(Struct, frozen=True, kw_only=True):
 
 
 class Chain(Struct, frozen=True, kw_only=True):
-    """The place of a request among those that follow each other. `tried` are the models that have
-    answered before; `known` is False if the router does not remember the request it follows.
+    """The place of a request among requests that follow each other. `tried` are the models that
+    have answered before; `known` is False if the router does not remember the request that this one
+    follows.
     """
 
     follows: str
@@ -104,7 +105,7 @@ class Route(Struct, frozen=True, kw_only=True):
     label_probability: float | None = None
 
     def call_of(self, model: str) -> Call:
-        """Return how to call the decided model, or another one that the decision names. One with
+        """Return how to call the decided model, or another model of the decision. A model with
         parameters is called by the name of the model that it is a variant of.
         """
         own = VariantCall(variant_of=self.variant_of, params=self.params)

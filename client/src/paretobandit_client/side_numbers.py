@@ -1,5 +1,5 @@
-"""Keep what stands beside a bill's money from refusing the money: what is out of its bounds is left
-out or cut, and said.
+"""Let no number beside a bill's money cause the bill's refusal: a number out of bounds is left out
+or cut, and logged.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ MOST_THREADS = 256
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A callable that looks at answers, and for how many seconds its verdict is waited for.
+    """A callable that rates answers, and the seconds for which a caller waits for its verdict.
 
     A callable that is not asynchronous runs in a thread, so that the application goes on meanwhile.
     """

@@ -51,8 +51,8 @@ class Waiting:
             self._leave(ref, future)
 
     def placed(self, ref: Ref, place: Place) -> None:
-        """Note the place on the log where a copy of a request stands. A refusal at another place is
-        about somebody else's copy.
+        """Note the offset of one copy of a request. A refusal at another offset is about a copy of
+        another sender.
         """
         if ref in self._futures:
             self._placed.setdefault(ref, set()).add(place)
@@ -70,8 +70,8 @@ class Waiting:
             self.late += 1
 
     def refused(self, refusal: Refusal) -> bool:
-        """Raise a refusal for the callers that wait for its request. Return false if the refusal
-        is surely about no request of theirs.
+        """Raise a refusal for the callers that wait for its request. Return false if the refusal is
+        surely about no request of this process.
         """
         ref = (refusal.router_id, refusal.request_id or "")
         future, places = self._futures.get(ref), self._placed.get(ref)

@@ -37,7 +37,8 @@ class Form:
         sources = engine.state.having(MeasuredSources)
         assert sources is not None
         slope = self._slope() if self.method == "line" else 1.0
-        common, own = offsets(self._means(slope), self._within(slope))
+        within = self._within(slope)
+        common, own = offsets(self._means(slope), within, within)
         for (_, name), labels in sources.calibration.labels.items():
             regression = engine.state.arms[name].rewards
             labels.forget(regression.forgotten)

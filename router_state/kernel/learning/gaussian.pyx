@@ -65,7 +65,7 @@ cdef class Gaussian:
             raise ValueError(f"statistics of {A.shape} and {b.shape} are not of {d} dimensions")
         held = scratch(2 * d)
         space: Floats = of_block(held)
-        triangle = A[np.tril_indices(d)]
+        triangle = A[_lower(d)]
         self.array[: self.at] = triangle
         response: Floats = known(np.ascontiguousarray(b), d)
         for i in range(d):
@@ -131,9 +131,8 @@ cdef class Gaussian:
     def V(self):
         """Return V with the pending rows subtracted, shape (d, d)."""
         d: Index = self.d
-        full = np.zeros((d, d))
-        full[np.tril_indices(d)] = self.array[: self.at]
-        full += np.tril(full, -1).T
+        full, lower = np.empty((d, d)), _lower(d)
+        full[lower] = full.T[lower] = self.array[: self.at]
         rows = self.array[self.at + d : self.at + (1 + self.pending) * d].reshape(-1, d)
         return full - rows.T @ rows
 
@@ -160,6 +159,13 @@ cdef class Gaussian:
         self.array[: len(kept)] = kept
         self.pending = rows
         self.share()
+
+
+@lru_cache(maxsize=8)
+def _lower(Index d):
+    """Return the rows and columns of a lower triangle: to compute them takes longer than their
+    use."""
+    return np.tril_indices(d)
 
 
 @lru_cache

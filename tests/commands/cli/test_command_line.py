@@ -384,7 +384,6 @@ SHOWS_NOTHING = {
     "labels import": "says what it has sent",
     "routers schema": "prints a JSON Schema",
     "routers remove": "says that it is done",
-    "pools keep": "says what is in its place",
 }
 """Commands without `--output`, and why."""
 

@@ -35,5 +35,6 @@ def test_a_family_is_shown_with_its_members_and_models(capsys: pytest.CaptureFix
     show_family(family)
     shown = capsys.readouterr().out
     assert all(
-        word in shown for word in ("support", "12 members", "acme.chat", "mistral-large", "0.78")
+        word in shown
+        for word in ("support", "12 members", "acme.chat", "mistral-large", "0.78", "to 0.069")
     )

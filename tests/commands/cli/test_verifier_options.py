@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.cli import main
+from commands.cli.verdict_command import VerdictType
 from commands.cli.verifier_options import VerifiersType
 from schemas.verifiers import VerifierDeclared
 
@@ -62,3 +63,14 @@ def test_whatever_is_written_is_a_declaration_that_workers_take(
 def test_setting_nothing_says_what_to_give() -> None:
     result = CliRunner().invoke(main, ["routers", "set", "chat"])
     assert result.exit_code == 2 and "--verifiers" in result.output
+
+
+@pytest.mark.parametrize("wrong", ["maybe", "1.2", "-0.1", "True"])
+def test_what_is_no_verdict_is_told_what_is(wrong: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not pass, fail or 0 to 1"):
+        VerdictType().convert(wrong, None, None)
+    assert [VerdictType().convert(said, None, None) for said in ("pass", "fail", "0.7")] == [
+        1,
+        0,
+        0.7,
+    ]

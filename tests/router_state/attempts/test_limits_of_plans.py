@@ -19,6 +19,7 @@ from router_state.errors import CapReached
 from router_state.events import Aged, Redeclared, Verified, Waited
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.latency_target import Latency
+from router_state.latency.observing import Taken
 from router_state.periods.spending import PeriodBudget, Spending
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
@@ -121,8 +122,9 @@ def test_the_charged_time_is_that_of_the_plan_until_its_calls_tell_theirs() -> N
     assert plan is not None
     assert record.call is not None
     expected = sum(step.probability * SECONDS[step.model] for step in plan.steps)
-    assert record.call.wait == pytest.approx(expected, rel=0.25)
-    wait = record.call.wait or 0.0
+    taken = record.kept_by("latency", Taken)
+    assert taken is not None and taken.charged == pytest.approx(expected, rel=0.25)
+    wait = taken.charged or 0.0
     before = timing.debt.usd - wait
     one.settle(name, 1e-4, latency=7.0)
     one.play(Verified(name, "tests", 0.0))
@@ -147,8 +149,9 @@ def test_a_plan_that_ends_early_owes_only_the_time_of_its_first_call(order: str)
     )
     name, record = f"r{number}", one.records[f"r{number}"]
     assert record.call is not None
-    assert record.call.wait is not None
-    before = timing.debt.usd - record.call.wait
+    taken = record.kept_by("latency", Taken)
+    assert taken is not None and taken.charged is not None
+    before = timing.debt.usd - taken.charged
     events = [
         lambda: one.settle(name, 1e-4, latency=0.25),
         lambda: one.play(Verified(name, "tests", 1.0)),

@@ -106,6 +106,17 @@ def test_the_scatter_is_found_where_there_are_many_members(unlike: float) -> Non
     assert unlike / 1.5 < np.median(found) < unlike * 1.5
 
 
+def test_the_interval_of_the_scatter_holds_it_and_is_narrower_with_more_members() -> None:
+    held, widths = [], []
+    for members in (4, 30):
+        of = [_drawn(seed, members=members, models=8, n=100, unlike=0.15) for seed in range(3)]
+        found = [kin.apart(name) for kin in map(_estimated, of) for name in kin.scatter]
+        # A member's level takes the mean over its models out.
+        held += [low <= 0.15 * (1 - 1 / 8) ** 0.5 <= high for _, low, high in found]
+        widths.append(np.median([high / low for _, low, high in found]))
+    assert np.mean(held) > 0.8 and widths[1] < 2.0 < widths[0]
+
+
 def test_alike_members_are_pooled_and_unlike_ones_are_not() -> None:
     alike, unlike = (_estimated(_drawn(1, members=20, unlike=tau)) for tau in (0.0, 0.5))
     counts = []

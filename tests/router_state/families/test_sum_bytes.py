@@ -34,7 +34,7 @@ def test_rounding_keeps_counts_levels_and_a_usable_matrix(
     assert np.linalg.eigvalsh(found.A)[0] >= -1e-6 * max(1.0, float(np.trace(found.A)))
     size = np.sqrt(np.maximum(np.diag(sums.A), 1e-12))
     # Half a step of a correlation for each feature, which the diagonal may grow by as well.
-    assert np.abs((found.A - sums.A) / np.outer(size, size)).max() <= (d + 2) / 254
+    assert np.abs((found.A - sums.A) / np.outer(size, size)).max() <= (d + 2) / 62
 
 
 @given(SEEDS, DIMENSIONS, st.data())

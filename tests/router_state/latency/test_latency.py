@@ -21,6 +21,7 @@ from router_state.instants import utc
 from router_state.kernel import WINDOW, SharedPrior, waits
 from router_state.latency.goal import TAIL, LatencyGoal
 from router_state.latency.latency_target import Latency
+from router_state.latency.observing import Taken
 from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
@@ -235,9 +236,9 @@ def test_a_call_that_was_given_up_counts_as_at_least_its_time() -> None:
 
 
 def _wait(engine: Played, request_id: str) -> float:
-    call = engine.records[request_id].call
-    assert call is not None and call.wait is not None
-    return call.wait
+    taken = engine.records[request_id].kept_by("latency", Taken)
+    assert taken is not None and taken.charged is not None
+    return taken.charged
 
 
 def test_state_is_the_same_after_a_stop_and_a_file() -> None:

@@ -18,6 +18,7 @@ from router_state.events import Asked, Charged
 from router_state.sessions.caching import FIRST_HIT, PIECE, Caching
 from router_state.sessions.conversation import MOST_MODELS, Session
 from router_state.sessions.sessions import Sessions
+from router_state.sessions.turn import turn_of
 from router_state.state import invariants, record_bytes
 from router_state.state.config_bytes import config_body, config_from
 from schemas.costs import CostReported
@@ -83,14 +84,14 @@ def test_a_call_costs_less_where_the_model_has_seen_the_prompt() -> None:
 def test_what_is_warm(at: float, tokens: int | None, first: int, warm: dict[str, int]) -> None:
     one = engine()
     ask(one, "1", at=0.0, tokens=first, allowed_models=["a"])
-    assert ask(one, "2", at=at, tokens=tokens).call.warm == warm
+    assert turn_of(ask(one, "2", at=at, tokens=tokens)).warm == warm
 
 
 def test_a_switch_back_is_cheap_too() -> None:
     one = engine()
     ask(one, "1", at=0.0, allowed_models=["a"])
     ask(one, "2", at=1.0, tokens=11_000, allowed_models=["b"])
-    assert ask(one, "3", at=2.0, tokens=12_000).call.warm == {"a": 10_000, "b": 11_000}
+    assert turn_of(ask(one, "3", at=2.0, tokens=12_000)).warm == {"a": 10_000, "b": 11_000}
 
 
 def test_without_sessions_or_caches_state_and_decisions_are_those_of_before() -> None:
@@ -147,9 +148,9 @@ def test_the_model_that_answered_is_warm_and_one_that_failed_is_not() -> None:
     one = engine()
     ask(one, "1", at=5.0, allowed_models=["a"])
     one.apply(Charged("1", 0.0, status="error"), 6.0)
-    assert ask(one, "2", at=7.0).call.warm == {}
+    assert turn_of(ask(one, "2", at=7.0)).warm == {}
     one.apply(Charged("1", 0.01, model="b", revision=1), 8.0)
-    assert ask(one, "3", at=9.0).call.warm["b"] == 10_000
+    assert turn_of(ask(one, "3", at=9.0)).warm["b"] == 10_000
 
 
 def test_a_restart_and_a_replay_change_nothing() -> None:
@@ -285,7 +286,7 @@ def test_a_bill_has_the_cached_price_of_its_decision() -> None:
     late = ask(one, "3", at=2.0, allowed_models=["a"])
     one.settle("3", tokens=(10_000, 0), cached=9_000)
     assert one.state.spend_usd - 20 * 0.012 == pytest.approx(2 * 0.0019 + 0.002 + 0.0081)
-    assert late.call.cache == dear["a"]
+    assert turn_of(late).cache == dear["a"]
     invariants.check(one.state, one.records)
 
 

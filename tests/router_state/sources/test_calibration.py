@@ -267,12 +267,31 @@ def test_offsets_of_a_favoured_model_are_its_own_and_those_of_few_pairs_are_smal
             "small": ModelPairs(4, 0.5, 0.5, 50.0, 0.5),
         },
         within,
+        within,
     )
     assert own["large"] == pytest.approx(0.2, abs=0.03)
     assert abs(own["small"]) < 0.05 and abs(common) < 0.05
-    _, few = offsets({"large": ModelPairs(1, 0.8, 0.6, 500.0, 0.8)}, within)
+    _, few = offsets({"large": ModelPairs(1, 0.8, 0.6, 500.0, 0.8)}, within, within)
     assert 0.0 < few["large"] < 0.1
-    assert offsets({}, within) == offsets({"large": ModelPairs(0, 0.0, 0.0, 0.0, 0.0)}, within)
+    none = {"large": ModelPairs(0, 0.0, 0.0, 0.0, 0.0)}
+    assert offsets({}, within, within) == offsets(none, within, within)
+
+
+def test_pairs_of_thumbs_by_a_judge_of_a_small_scale_move_no_model_much() -> None:
+    one, models = Moments(), [Moments() for _ in range(9)]
+    pairs = {}
+    for number, sums in enumerate(models):
+        gold = 10_000 * (number % 3 == 0)
+        judge = 4_500 + 35 * gold // 100
+        sums.add(judge, gold)
+        one.add(judge, gold)
+        pairs[f"m{number}"] = ModelPairs(1, judge / 1e4, gold / 1e4, 200.0, 0.57)
+    within, whole = Within.of(models), Within.of([one])
+    _, own = offsets(pairs, within, whole)
+    assert max(own.values()) - min(own.values()) < 0.1
+    # Once it is known what a step of the judge is worth, a pair tells of no favour at all.
+    _, known = offsets(pairs, whole, whole)
+    assert max(known.values()) - min(known.values()) < 0.05
 
 
 @pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.8, 0.0, 0.01)])

@@ -230,7 +230,7 @@ def test_labels_of_all_orders_leave_the_same_sums() -> None:
         ask(one, "a")
         for event in Random(seed).sample(events, len(events)):
             label(one, *event)
-        cells = sources(one).cells
+        cells = sources(one).pairs.cells
         found.add((cells["judge-v2", one.records["a"].model].all.y, in_force(one, "a")))
     assert found == {(7000, (0.2, "human:anna"))}
 
@@ -388,7 +388,7 @@ def test_pairs_of_a_judge_that_was_dropped_are_not_taken_from_its_new_ones() -> 
     label(one, "a", 0.5, "human")
     label(one, "a", 0.9, "judge-v2")
     one.apply(Redeclared(config(2, sources={"gold": "human"})), 0.0)
-    assert not sources(one).cells
+    assert not sources(one).pairs.cells
     one.apply(Redeclared(config(3, sources=SOURCES)), 0.0)
     label(one, "b", 0.5, "human")
     label(one, "b", 0.6, "judge-v2")

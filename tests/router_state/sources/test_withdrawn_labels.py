@@ -47,7 +47,7 @@ def engine(mode: str) -> Played:
 
 def counted(one: Played) -> dict[tuple[str, str], Moments]:
     """Return the pairs by source and model; cells without a pair are as none."""
-    return {of: cell.all for of, cell in sources(one).cells.items() if cell.all.n}
+    return {of: cell.all for of, cell in sources(one).pairs.cells.items() if cell.all.n}
 
 
 @pytest.mark.parametrize("mode", ["off", "offset", "on"])

@@ -24,7 +24,8 @@ def member(router_id: str, **changed: Any) -> dict[str, Any]:
 
 def side(expected: float | None, apart: float, requests: float) -> dict[str, Any]:
     known = {"members": 3, "knows": "AAAA", "scatter": [1.0, 2.0]}
-    return {**known, "expected": expected, "apart": apart, "requests": requests}
+    interval = {"apart_interval": [0.5 * apart, 2.0 * apart]}
+    return {**known, **interval, "expected": expected, "apart": apart, "requests": requests}
 
 
 def estimated(name: str, *listed: dict[str, Any], **changed: Any) -> FamilyEstimated:

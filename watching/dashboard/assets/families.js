@@ -25,13 +25,13 @@ function family(one, beside) {
     one.models.length ? models(one) : "", members(one, beside));
 }
 
-const HEADS = ["Model", "Members", "A newcomer expects", "How alike", "From requests", "Expected bill", "From bills of"];
+const HEADS = ["Model", "Members", "A newcomer expects", "τ, 95%", "How alike", "From requests", "Expected bill", "From bills of"];
 
 function models({ family: name, models: all }) {
   const ends = all.flatMap((one) => one.rewards?.between ?? []), x = scaled(ends.length ? ends : [0, 1], 0.01);
-  return table(`What a newcomer to ${name} starts with, by model: expected reward ± τ, the deviation between members, drawn on one scale as where 95% of them lie; and the mean bill; each with the number of requests that it counts for`,
+  return table(`What a newcomer to ${name} starts with, by model: expected reward ± τ, the deviation between members; between what τ lies with 95%; drawn on one scale as where 95% of them lie; and the mean bill; each with the number of requests that it counts for`,
     HEADS.map((label, at) => ({ label, number: at > 0 && label !== "How alike" })),
-    all.map((one) => [one.model, count(one.members), one.rewards && off(one.rewards.expected, one.rewards.apart), one.rewards && alike(one, x), one.rewards && fixed(one.rewards.requests, 1), one.bills && bill(one.bills), one.bills && fixed(one.bills.requests, 1)]));
+    all.map((one) => [one.model, count(one.members), one.rewards && off(one.rewards.expected, one.rewards.apart), one.rewards?.sure && one.rewards.sure.map((end) => fixed(end)).join(" to "), one.rewards && alike(one, x), one.rewards && fixed(one.rewards.requests, 1), one.bills && bill(one.bills), one.bills && fixed(one.bills.requests, 1)]));
 }
 
 function alike({ model, rewards: { expected, between } }, x) {

@@ -11,7 +11,7 @@ export function showInbox(view, only) {
   const card = el("section.card", { "aria-label": "What is to be labelled now", tabindex: -1 }), list = el("ol.waiting"), told = el("p.told", { role: "status" }), fault = el("p.fault", { role: "alert" });
   const how = el("p.note"), who = el("label.who", { hidden: true }, "You are ", el("input", { id: "who", maxlength: 64, autocomplete: "username", pattern: "[A-Za-z0-9._@\\-]{1,64}", placeholder: "your name" }));
   const name = who.querySelector("input"), left = el("h1");
-  let found = null, at = 0, last = null, drawn = "", busy = false;
+  let found = null, at = 0, last = null, drawn = "", busy = false, sending = null;
   name.value = localStorage.getItem(STORED) ?? "";
   name.addEventListener("change", () => localStorage.setItem(STORED, name.value.trim()));
   view.append(left, who, card, fault, told, how, list);
@@ -64,8 +64,11 @@ export function showInbox(view, only) {
     card.scrollIntoView({ block: "nearest" });
   }
 
-  async function send(body, one = found?.wanted[at]) {
-    if (!one || busy) return;
+  function send(body, one = found?.wanted[at]) {
+    if (one && !busy) sending = deliver(body, one);
+  }
+
+  async function deliver(body, one) {
     busy = true;
     try {
       const { source } = await ask(api(one.router_id, "labels"), { method: "POST", body: { request_id: one.request_id, name: name.value.trim() || null, ...body } });
@@ -88,7 +91,10 @@ export function showInbox(view, only) {
     show();
   }
 
-  function undo() { if (last) send({ undo: true }, last); }
+  async function undo() {
+    await sending; // the stream may show that a label was taken before its answer is here
+    if (last) send({ undo: true }, last);
+  }
 
   function press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
