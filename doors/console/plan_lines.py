@@ -14,8 +14,8 @@ from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return sentences about the request that a decision follows, about the verifiers that its
-    request named in vain, and about the steps of its plan in order; empty if it has none of them.
+    """Return sentences about the request that a decision follows, about the verifiers that the
+    request named in vain, and about the steps of its plan in order; empty if there is none of them.
     """
     steps = decision.plan or ()
     lines = [] if decision.chain is None else [_chain(decision.chain)]
