@@ -25,7 +25,7 @@ from router_state.families.family_sums import Sums
 from router_state.kernel import GUESSED, MEMORY
 from router_state.learning.guess import Guess
 
-Z95 = 1.96
+Z975 = 1.96
 """Quantile of a standard normal, 0.975."""
 LEVEL_SCATTER = 0.1
 """First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
@@ -171,7 +171,7 @@ class Kin:
         interval: the variance is a scaled inverse χ²."""
         one = self.scatter_of(model)
         found = float((self.noise / one.bias) ** 0.5)
-        low, high = (float(found / _chi_square(one.freedom, z) ** 0.5) for z in (Z95, -Z95))
+        low, high = (float(found / _chi_square(one.freedom, z) ** 0.5) for z in (Z975, -Z975))
         return found, low, high
 
     def forget(self, member: str) -> None:

@@ -103,11 +103,11 @@ class Within(Struct):
         slope = self.yr / self.yy
         left = max(self.rr - slope * self.yr, 0.0) + PSEUDO_VARIANCE / max(self.n, 1)
         half = half_width(self.n - 2, SHOWN) * math.sqrt(left / self.yy)
-        half = min(half, MOST_SLOPE)
+        half = min(half, WIDEST_SLOPE)
         return Interval(slope, slope - half, slope + half)
 
 
 PSEUDO_VARIANCE = 0.25
 """Squares that a slope's residuals have beside those that were seen, as `intervals.PSEUDO`."""
-MOST_SLOPE = 99.0
+WIDEST_SLOPE = 99.0
 """Largest half of a slope's interval: what is published is finite."""
