@@ -100,8 +100,8 @@ class Capability:
 
     @classmethod
     def asked(cls, said: Any) -> object | None:
-        """Return what a request on the wire says of this capability (`schemas.requests`), for
-        `Asked.said`; None: nothing.
+        """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
+        in `Asked.said`; None: the request has no such part.
         """
         return None
 

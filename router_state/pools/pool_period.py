@@ -262,7 +262,7 @@ class PoolPeriod:
         )
 
     def pack(self) -> Document:
-        """Return the line as JSON's types, without the grants, which are stored with the
+        """Return this period as JSON's types. The grants are left out, as they are stored with the
         members.
         """
         budget = self.budget
