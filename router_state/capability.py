@@ -178,8 +178,8 @@ class Capability:
         a request like this one gets that model.
 
         Args:
-            chance_of: returns the probability with which the policy chooses the k-th arm, which it
-                did not choose.
+            chance_of: returns the probability with which the policy would have chosen the k-th arm;
+                k is another arm than the chosen one.
         """
 
     @property
