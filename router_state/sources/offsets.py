@@ -7,13 +7,13 @@ two labels of a pair share. If they predict gold badly, ω removes the judge's n
 al. 2023, arXiv:2311.01453).
 
 A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
-and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: each one's share is its prior
+and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: the share of each is its prior
 probability × the likelihood of the pairs, and the estimate is the mean over them. With τ = 0 the
-judge favours no model, so the labels of a judge who favours none are left nearly as they are.
+judge favours no model. So the labels of a judge who favours no model stay nearly as they are.
 
 The priors were chosen on seeds 0 to 99 of `benchmarks.sources`, and measured on others
-(lab/docs/sources.md). A centre that is free, in place of one near 0, loses most of the gain: a
-favoured model gets most requests and so most pairs, and its offset is taken for that of all.
+(lab/docs/sources.md). A prior of c without a centre near 0 loses most of the gain: a favoured model
+gets most requests and so most pairs, and its offset is taken for the offset of all models.
 """
 
 from __future__ import annotations

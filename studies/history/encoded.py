@@ -71,7 +71,7 @@ class Contexts:
         return x
 
     def close(self) -> None:
-        """Keep what was encoded."""
+        """Write the encoded contexts to disk, and close the files."""
         while self._opened:
             _, (kept, _) = self._opened.popitem()
             kept.commit()
