@@ -58,7 +58,7 @@ TOLD = {
     ),
     "limited": (
         "pb_router_session_budget_limited",
-        "Of these, decisions that what is left of the budget made",
+        "Of these, decisions in which what is left of the budget ruled out a model",
     ),
     "planned": ("pb_router_plans", "Decisions whose plan has several calls"),
     "further": (
