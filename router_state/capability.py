@@ -43,12 +43,14 @@ class Capability:
         undeclared: whether a router that does not declare the capability may need it. Such a
             router has the capability from its first request that names a session or a capability's
             field, or from its first failed call.
+        undeclared_hooks: hooks that do nothing before the router has every such capability.
         offset: of the router's declaration that is in force, on its topic.
     """
 
     __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
     undeclared: ClassVar[bool] = False
+    undeclared_hooks: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         # Arms refer to the capability that uses the slots of their window. A strong reference back

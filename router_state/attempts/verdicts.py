@@ -60,6 +60,8 @@ class Attempts(Capability):
     __slots__ = ("declared", "evidence", "said", "shown", "tables")
     name = NAME
     undeclared = True
+    # They concern requests that follow others, or name their verifiers.
+    undeclared_hooks = frozenset({"expect", "rule_out", "decided"})
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
