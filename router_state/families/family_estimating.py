@@ -20,7 +20,7 @@ class Estimating:
     Attributes:
         sides: estimates from rewards and from bills; heard: the sums that members had reported when
             the copy was made; noise: σ² of rewards and of bills.
-        reports: number of reports that these sums contain.
+        reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]

@@ -53,7 +53,7 @@ class Variants(Capability):
     """The variants of a router.
 
     Attributes:
-        declared: how models are called that are variants, or have parameters.
+        declared: the way to call each model that is a variant or has parameters, by name.
     """
 
     __slots__ = ("declared",)

@@ -159,11 +159,11 @@ class Router:
 
 
 class RouterMetrics(Collector):
-    """The routers of one worker, from the records that it publishes.
+    """The metrics of one worker's routers, read from the records that the worker publishes.
 
     Args:
-        limit: most routers that are shown, those with the most decisions first; the others are
-            only counted.
+        limit: most routers that have metrics of their own, those with the most decisions first; the
+            others are only counted.
     """
 
     def __init__(self, limit: int, *, partition_of: Callable[[str], int]) -> None:

@@ -137,7 +137,7 @@ def _request_id(value: bytes | None) -> str | None:
 
 
 def otlp_spans(service: str, instance: str | None) -> Spans:
-    """Return spans that go where OTEL_EXPORTER_OTLP_ENDPOINT says."""
+    """Return spans that are exported to the address in OTEL_EXPORTER_OTLP_ENDPOINT."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
