@@ -54,7 +54,9 @@ class Against:
     def problem(self) -> str | None:
         """Return why the history supports no estimate; None: it does."""
         n, weight = self.weight.n, self.weight
-        if not n or self.possible < SUPPORTED * n:
+        if not n:
+            return "history has no request with a bill or a label yet"
+        if self.possible < SUPPORTED * n:
             return "history gave a model of it no chance on too many requests"
         if weight.effective < ENOUGH:
             return f"its effective sample size is {weight.effective:.0f}"
