@@ -113,7 +113,7 @@ def _row(one: Wanted, found: AskedLabels) -> dict[str, object]:
 
 def _said(labels: object) -> str:
     assert isinstance(labels, dict)
-    words = {source: "taken back" if said is None else said for source, said in labels.items()}
+    words = {source: "withdrawn" if said is None else said for source, said in labels.items()}
     return ", ".join(f"{source} {said}" for source, said in words.items())
 
 
