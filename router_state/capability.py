@@ -102,8 +102,8 @@ class Capability:
 
     @classmethod
     def asked(cls, said: Any) -> object | None:
-        """Return what a request on the wire says of this capability (`schemas.requests`), for
-        `Asked.said`; None: nothing.
+        """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
+        in `Asked.said`; None: the request has no such part.
         """
         return None
 
@@ -180,8 +180,8 @@ class Capability:
         a request like this one gets that model.
 
         Args:
-            chance_of: returns the probability with which the policy chooses the k-th arm, which it
-                did not choose.
+            chance_of: returns the probability with which the policy would have chosen the k-th arm;
+                k is another arm than the chosen one.
         """
 
     @property

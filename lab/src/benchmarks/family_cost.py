@@ -121,7 +121,8 @@ def timed(engines: list[Played]) -> tuple[Times, list[Report], list[list[Told]]]
     began = time.process_time()
     take_over(engines, told)
     taken = time.process_time() - began
-    return Times(*(one / MEMBERS for one in (reported, answered, taken)), estimated), reports, told
+    report, answer, taking = (one / MEMBERS for one in (reported, answered, taken))
+    return Times(report, answer, taking, estimated), reports, told
 
 
 def membership(engine: Played) -> Family:
