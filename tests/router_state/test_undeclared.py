@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from benchmarks.played import Played
+from router_state.attempts.verdicts import Attempts
+from router_state.attempts.verifier import Declared, Verifier
 from router_state.cache_price import CachePrice
 from router_state.config import Price
+from router_state.events import Follows
 from router_state.registered import KINDS
 from router_state.state import restoring, state_pieces
 from tests.router_state.core_reference import context, declaration
@@ -47,6 +50,22 @@ def test_a_request_that_says_something_of_one_is_their_begin(asked: dict[str, An
     one = Played.start(declaration(profile="live"))
     one.decide("1", X, now=0.0, **asked)
     assert kinds(one) == UNDECLARED and one.state.hooks.complete
+
+
+def test_hooks_for_requests_that_follow_others_are_called_from_the_first_of_them_on() -> None:
+    declared = Declared({"tests": Verifier()})
+    one = Played.start(declaration(profile="live", others={Attempts.name: declared}))
+    one.decide("1", X, now=0.0)
+    assert kinds(one) == (Attempts,)
+    for router in (one, restored(one)):
+        hooks = router.state.hooks
+        assert hooks.follow and not (hooks.expect or hooks.limits or hooks.decided)
+        router.decide("2", X, now=1.0, follows=Follows("1"))
+        hooks, attempts = router.state.hooks, router.state.capabilities[UNDECLARED.index(Attempts)]
+        assert isinstance(attempts, Attempts)
+        assert attempts.expect in hooks.expect and attempts.decided in hooks.decided
+        assert attempts.rule_out in hooks.limits
+        assert router.records["2"].call is not None
 
 
 def test_a_request_that_says_something_of_a_declared_one_only_begins_none() -> None:
