@@ -6,7 +6,8 @@
 In each world a first router learns from labels of all its requests. A newcomer to the same world
 then takes over the first router's tables of verifiers, or its pairs of judge and gold, before its
 own first request. No family could tell more, as members are never more alike. Beside it the same
-newcomer starts cold. What either knows of models is its own. Labels come 100 requests late.
+newcomer starts cold. What either knows of models is its own, or the same. Labels come 100 requests
+late.
 """
 
 from __future__ import annotations
@@ -43,12 +44,14 @@ Pair = tuple[Array, Array]
 and dollars in budgets. Labels have no dollars."""
 
 
-def verifiers(labels: float, seed: int) -> Pair:
+def verifiers(labels: float, seed: int, *, models_known: bool = False) -> Pair:
     """Play a newcomer with a verifier that passes .9 of the right answers, and stops .8 of the
     wrong ones.
 
     Args:
         labels: share of the newcomer's requests that are labelled.
+        models_known: whether newcomers have learned the models, without a verifier, from the first
+            router's requests, as a member has from its family.
     """
     judged = drawn(seed)
     before = Dealt.draw(_part(judged, slice(-NEWCOMERS)), "good", labels=1.0, seed=seed)
@@ -56,14 +59,31 @@ def verifiers(labels: float, seed: int) -> Pair:
         _part(judged, slice(-NEWCOMERS, None)), "good", labels=labels, seed=seed + LATER
     )
     fee = FEE * judged.budget
+    begin = _learned if models_known else _begun
     teacher, cold, told = (
-        started(one, fee=fee, exact=False, attempts=2, seed=seed) for one in (before, after, after)
+        _begun(before, seed, fee),
+        begin(before, seed, fee),
+        begin(before, seed, fee),
     )
     played(teacher, before, fee=fee)
     known, own = (one.state.having(Attempts) for one in (teacher, told))
     assert known is not None and own is not None
     own.restore({}, lambda piece: known.pack(piece) or b"")
     return _spent(cold, after, fee), _spent(told, after, fee)
+
+
+def _begun(dealt: Dealt, seed: int, fee: float) -> Played:
+    return started(dealt, fee=fee, exact=False, attempts=2, seed=seed)
+
+
+def _learned(dealt: Dealt, seed: int, fee: float) -> Played:
+    """Return a router that has played without a verifier, and declares one now."""
+    engine = started(dealt, fee=fee, exact=False, attempts=1, seed=seed)
+    played(engine, dealt, fee=fee)
+    # The newcomer's requests have the same names.
+    engine.forget_early(keep=0, limit=len(dealt.contexts))
+    engine.configure(_begun(dealt, seed, fee).state.config, now=0.0)
+    return engine
 
 
 def _spent(engine: Played, dealt: Dealt, fee: float) -> Array:
@@ -140,6 +160,10 @@ ORACLES: dict[str, dict[str, Callable[[int], Pair]]] = {
     "verifiers": {
         "verifier .9/.8, 10 % labelled": lambda seed: verifiers(0.1, seed),
         "verifier .9/.8, all labelled": lambda seed: verifiers(1.0, seed),
+    },
+    "verifiers, models known": {
+        "models known, 10 % labelled": lambda seed: verifiers(0.1, seed, models_known=True),
+        "models known, all labelled": lambda seed: verifiers(1.0, seed, models_known=True),
     },
     "sources": {
         "judge favours a model by 0.2, 2 % gold": lambda seed: sources("self-preference", seed),
