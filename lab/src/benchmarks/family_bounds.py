@@ -38,7 +38,7 @@ FEE = 0.01
 GOLD = 0.02
 """Share of a newcomer's requests that people label."""
 LATER = 10_000
-"""What is added to a world's seed for the chance that newcomers have."""
+"""Added to a world's seed for the chance that newcomers have."""
 Pair = tuple[Array, Array]
 """A newcomer's requests, cold, and with what the first router knows: shape (2, requests), rewards
 and dollars in budgets. Labels have no dollars."""
@@ -170,7 +170,7 @@ ORACLES: dict[str, dict[str, Callable[[int], Pair]]] = {
         "judge is honest, 2 % gold": lambda seed: sources("honest", seed),
     },
 }
-"""What a newcomer is told, and the worlds of each."""
+"""Plays by oracle, and by the name of their row."""
 
 
 @click.command()
