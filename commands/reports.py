@@ -65,7 +65,8 @@ async def report(
     """Send one event to its topic (short name) and return what became of it.
 
     Raises:
-        NoRouter, Failure: the router is not declared, or was refused; nothing was sent.
+        NoRouter, Failure: the router is not declared, or its declaration was refused. The event was
+        not sent.
     """
     async with open_bus(settings, name, *STANDING, "dlq") as bus:
         known = await bus.latest("lambda", event.router_id)

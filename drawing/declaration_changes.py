@@ -32,7 +32,7 @@ class Portfolio(NamedTuple):
 
     @classmethod
     def of(cls, router: RouterDeclared) -> Portfolio:
-        """Return the shown part of a declaration."""
+        """Return the part of this declaration that a page shows."""
         from router_state.long_inputs.declared_prices import price_of  # both bring numpy along
         from router_state.sessions.cache_prices import cache_of
 

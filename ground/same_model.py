@@ -43,8 +43,8 @@ def parts_of(name: str) -> Name:
 
 
 def is_same_model(called: str, answered: str) -> bool:
-    """Tell whether two names are of one model. Two snapshots are two models; a name without a
-    snapshot, or with the latest, fits all of them.
+    """Tell whether two names are of one model. Two dated snapshots are two models. A name without a
+    snapshot, or with the snapshot `latest`, fits every snapshot of its model.
 
     >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
     (True, False)

@@ -43,12 +43,14 @@ class Capability:
         undeclared: whether a router that does not declare the capability may need it. Such a
             router has the capability from its first request that names a session or a capability's
             field, or from its first failed call.
+        undeclared_hooks: hooks that do nothing before the router has every such capability.
         offset: of the router's declaration that is in force, on its topic.
     """
 
     __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
     undeclared: ClassVar[bool] = False
+    undeclared_hooks: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         # Arms refer to the capability that uses the slots of their window. A strong reference back
@@ -100,8 +102,8 @@ class Capability:
 
     @classmethod
     def asked(cls, said: Any) -> object | None:
-        """Return what a request on the wire says of this capability (`schemas.requests`), for
-        `Asked.said`; None: nothing.
+        """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
+        in `Asked.said`; None: the request has no such part.
         """
         return None
 
@@ -178,8 +180,8 @@ class Capability:
         a request like this one gets that model.
 
         Args:
-            chance_of: returns the probability with which the policy chooses the k-th arm, which it
-                did not choose.
+            chance_of: returns the probability with which the policy would have chosen the k-th arm;
+                k is another arm than the chosen one.
         """
 
     @property

@@ -78,7 +78,7 @@ class Asked(Struct, frozen=True, gc=False):
     follows: Follows | None = None
 
     def said_of(self, name: str) -> Json:
-        """Return what the request says of a capability; None: nothing."""
+        """Return a capability's part of the request; None: the request has no such part."""
         return None if self.said is None else self.said.get(name)
 
 

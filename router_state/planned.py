@@ -79,12 +79,12 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
 
 
 def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcome:
-    """Learn a verdict on one call of a request, or a later revision of it.
+    """Learn a verdict on one call of a request, or a later revision of a verdict.
 
     Raises:
-        UnknownVerifier: the router does not declare it.
+        UnknownVerifier: the router does not declare the verifier.
         AttemptBeyondPlan: the request's plan has no such call.
-        VerdictOutOfRange: not a verdict.
+        VerdictOutOfRange: the verdict is not in [0, 1].
     """
     if not 0.0 <= event.verdict <= 1.0:
         raise VerdictOutOfRange("a verdict must be between 0 and 1")

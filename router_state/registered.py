@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from router_state.asking.asking import Asking
@@ -181,13 +182,18 @@ def _give(state: RouterState, found: list[Capability]) -> None:
     there = {one.name for one in found}
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)
     _, _, *names = Hooks.__struct_fields__
-    limits = _called(found, "rule_out") + _called(found, "afford")
-    state.hooks = Hooks(complete, limits, *(_called(found, name) for name in names))
+    called = partial(_called, found, complete)
+    limits = called("rule_out") + called("afford")
+    state.hooks = Hooks(complete, limits, *map(called, names))
 
 
-def _called(found: list[Capability], hook: str) -> tuple[Any, ...]:
-    """Return a hook of the capabilities that override it."""
-    return tuple(getattr(one, hook) for one in found if _overrides(one, hook))
+def _called(found: list[Capability], complete: bool, hook: str) -> tuple[Any, ...]:
+    """Return a hook of the capabilities that override it, and have something to do in it."""
+    return tuple(
+        getattr(one, hook)
+        for one in found
+        if _overrides(one, hook) and (complete or hook not in one.undeclared_hooks)
+    )
 
 
 def _overrides(one: Capability, hook: str) -> bool:

@@ -87,8 +87,9 @@ class Policy(Protocol):
 
 
 class RouterState(Totals):
-    """One router's state, a `Totals` with more. `redeclaring.declare` adds the arms. Requests are
-    stored outside, see `RequestRecord`.
+    """One router's state: its totals, its declaration, and what the router has learned.
+
+    `redeclaring.declare` adds the arms. Requests are stored outside, see `RequestRecord`.
 
     Attributes:
         config: the declaration in force; policy: the policy of its profile.

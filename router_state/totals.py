@@ -126,8 +126,8 @@ class Totals:
     def move(
         self, request_id: str, record: RequestRecord, *, before_usd: float, awaited_usd: float
     ) -> None:
-        """Book the bills and verdicts of a plan that have come, and the dollars that are still
-        awaited.
+        """Book a request with a plan after a bill or a verdict: the dollars spent so far, and the
+        dollars still awaited.
 
         Args:
             record: the changed record; before_usd: dollars spent before the change; awaited_usd:

@@ -19,7 +19,7 @@ KEY: Final = "router_id"
 
 
 class AlertKind(StrEnum):
-    """Name what happened."""
+    """Name the kind of event that an alert reports."""
 
     DRIFT = "drift"
     RECOVERED = "recovered"

@@ -97,7 +97,7 @@ class PeriodStanding(Content):
 
 
 class FloorStanding(Content):
-    """Say what the floor of rewards takes."""
+    """State how the floor of rewards stands: the expected reward, and the dollars it needs."""
 
     expected_reward: Annotated[float, Field(description="Mean over the last requests")]
     best_reward: Annotated[float, Field(description="What the best models would have earned")]

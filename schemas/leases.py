@@ -55,7 +55,7 @@ class Lease(Content):
 
 
 class Holding(Content):
-    """Say how a member stands with one period of one budget."""
+    """State what a member holds, has spent and would spend in one period of one budget."""
 
     line: Annotated[str, Field(max_length=160)]
     begins: UtcTime

@@ -11,7 +11,7 @@ prompt has more or fewer, bills show which share of the list price input costs.
 
 
 class Senses(Protocol):
-    """The needs of a request that say what it holds beside text."""
+    """The two needs of a request that tell whether it holds images or sound."""
 
     @property
     def vision(self) -> bool: ...

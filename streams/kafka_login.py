@@ -11,7 +11,7 @@ from streams.settings_problems import PREFIX, BadSettings
 
 
 class KafkaAuth(TypedDict, total=False):
-    """The arguments that every aiokafka client of this service needs beside its own."""
+    """The arguments that all aiokafka clients of this service share: addresses and login."""
 
     bootstrap_servers: str
     security_protocol: str

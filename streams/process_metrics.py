@@ -19,7 +19,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def new_registry() -> CollectorRegistry:
-    """Return a registry of its own with `pb_build_info`, `process_*` and `python_*`."""
+    """Return a new registry that holds `pb_build_info`, `process_*` and `python_*`."""
     registry = CollectorRegistry()
     build = Gauge(
         "pb_build_info",

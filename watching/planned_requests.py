@@ -1,4 +1,4 @@
-"""Follow the plans of requests: each call has its bill, and verdicts tell how far a plan went."""
+"""Follow the plans of requests: which calls were billed and what verdicts said of their answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Planned:
     """The calls of one request's plan, as far as they are known.
 
     Attributes:
-        bills: revision and dollars of each billed call, by its number; verdicts: revision and value
-            of each call's verdict; fees_usd: dollars of the verdicts.
-        labelled: number of the call that the label is of.
+        bills: revision and dollars of each billed call, by the call's number; verdicts: revision
+            and value of each call's verdict, likewise; fees_usd: cost of all verdicts in dollars.
+        labelled: number of the call whose answer the label is about.
     """
 
     steps: tuple[PlanStep, ...]

@@ -309,7 +309,9 @@ def budget_of(state: LambdaUpdated | None) -> float | None:
 
 
 def paid_per_budget(state: LambdaUpdated | None) -> float | None:
-    """Return the mean bill ÷ budget of what was routed: the budget does not pay the incumbent."""
+    """Return the mean bill of routed requests ÷ budget. The incumbent's bills are left out, as the
+    budget does not pay them. None: there is no budget, or no bill.
+    """
     budget = budget_of(state)
     if state is None or budget is None:
         return None

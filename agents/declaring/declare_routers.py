@@ -55,7 +55,7 @@ class Declaration:
 
     @property
     def weight(self) -> int:
-        """Return a bound of the bytes of the state that the declaration starts."""
+        """Return an upper bound of the bytes of a state that starts from this declaration."""
         if self.declared is None:
             return 0
         return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
@@ -70,7 +70,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     Reads `pb.routers` (key router_id; null: the router is gone). Writes the router's state to
     `router_states`; `pb.lambda` shows the offset in force, and a tombstone once the router is gone.
     A declaration that is read again changes nothing. After a refused declaration the one in force
-    is written again, with the header `pb.repeated`. Dead letters: everything of `RouterDeclared`,
+    is written again, with the header `pb.repeated`. Dead letters: all reasons of `RouterDeclared`,
     `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`,
     `wrong_projection`, `wrong_family`, `corrupt_snapshot`, `invalid_config`.
     """

@@ -100,7 +100,7 @@ class PaceSpend(BookFeedback[Bill]):
 
     Reads `pb.costs` (key router_id). Writes the router's state and the request's record to
     `router_states`; `pb.lambda` follows. The same or a lower revision changes nothing, a higher
-    one books the difference. Dead letters: everything of `CostReported`, `cost_out_of_range`, and
+    one books the difference. Dead letters: all reasons of `CostReported`, `cost_out_of_range`, and
     `orphan_cost` after a wait; `unmatched_cost_usd` counts the dollars of orphans.
     """
 
@@ -115,7 +115,7 @@ class LearnFromRewards(BookFeedback[Reward]):
     Reads `pb.rewards` (key router_id). Writes the router's state and the request's record to
     `router_states`. The same reward again, or one of lower rank, changes nothing; a higher rank or
     revision moves the response by the difference, and a withdrawn reward is undone. The reward of a
-    session goes to its requests. Dead letters: everything of `RewardObserved`, `from_the_future`,
+    session goes to its requests. Dead letters: all reasons of `RewardObserved`, `from_the_future`,
     `context_lost`, and `orphan_reward` after a wait.
     """
 

@@ -40,7 +40,7 @@ class DeclarePools(OneByOne):
 
     Reads `pb.pools` (key pool_id; null: the pool is gone). Writes the pool to `router_states`, and
     a last report to `pb.leases` if the pool leaves its parent. A declaration that is read again
-    changes nothing. Dead letters: everything of `PoolDeclared`, `wrong_partition`,
+    changes nothing. Dead letters: all reasons of `PoolDeclared`, `wrong_partition`,
     `invalid_config`.
     """
 
@@ -60,7 +60,7 @@ class ExchangeGrants(OneByOne):
 
     Reads `pb.leases` (key: the recipient). Writes pools and routers to `router_states`, and a
     member's report about a new grant to `pb.leases`. Reports and grants are numbered, so one that
-    comes again, or late, changes nothing. Dead letters: everything of `LeaseNoted`,
+    comes again, or late, changes nothing. Dead letters: all reasons of `LeaseNoted`,
     `wrong_partition`, `stale_grant`, `too_many_members`, `invalid_config`.
     """
 

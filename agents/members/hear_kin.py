@@ -1,4 +1,4 @@
-"""Apply reports of members to their families, and what families tell to their members."""
+"""Apply reports of members to their families, and priors of families to their members."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ one.
 class HearKin(OneByOne):
     """Apply reports of members to their families, and priors of families to their members.
 
-    Reads `pb.kin` (key: the recipient). Writes families and routers to `router_states`, and what a
-    newcomer is told to `pb.kin`. Reports and priors are numbered, so one that comes again, or late,
-    changes nothing. Dead letters: everything of `KinNoted`, `wrong_partition`, `wrong_prior`,
-    `wrong_family` for what another family brought.
+    Reads `pb.kin` (key: the recipient). Writes families and routers to `router_states`, and priors
+    for new members to `pb.kin`. Reports and priors are numbered, so a repeated or late one changes
+    nothing. Dead letters: all reasons of `KinNoted`, `wrong_partition`, `wrong_prior`,
+    `wrong_family` for estimates that another family sent.
     """
 
     __slots__ = ()

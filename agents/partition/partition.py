@@ -184,7 +184,7 @@ class Partition(Recovered):
             self.news.unbooked(router_id, event)
 
     def contain(self, messages: Sequence[Record]) -> None:
-        """Note that the state contains these events of one topic, and all events before them."""
+        """Record that the state contains these events of one topic, and all earlier ones."""
         super().contain(messages)
         if messages[-1].topic == self._requests:
             self.requests_seen_at = (messages[-1].timestamp or 0) / 1000.0

@@ -1,5 +1,5 @@
-"""Raise alerts for routers that decide on old books: their bills and labels wait, and their
-requests do not.
+"""Raise alerts for routers whose requests are decided while their bills and labels still wait to be
+applied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_ROUTERS: Final = 64
 
 
 class Behind:
-    """The partitions whose feedback waited too long when last looked at."""
+    """The partitions whose feedback waited too long at the last look."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
         self._partitions = partitions

@@ -42,7 +42,7 @@ class RouteRequests(Batch):
     Reads `pb.requests` (key router_id). Writes the router's state, the request's record and its
     context to `router_states`, then `pb.routes`. The same request_id gets the same decision again
     with `repeat` true, whatever its body is. An event that is delivered again after a crash gets
-    exactly the same answer. Dead letters: everything of `RequestSubmitted`, `unknown_router` after
+    exactly the same answer. Dead letters: all reasons of `RequestSubmitted`, `unknown_router` after
     a wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
     `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`, `chain_too_long`,
     `unknown_verifier`, `too_many_in_flight`.

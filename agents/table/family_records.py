@@ -98,6 +98,8 @@ class Families(Owners[FamilyOwner]):
         return True
 
     def take_welcome(self, router_id: str) -> list[Told] | None:
-        """Return the priors that came for a router that waited; None: it did not wait."""
+        """Return the priors that have come for a waiting router, which stops waiting; None: the
+        router did not wait.
+        """
         found = self._welcomes.pop(router_id, None)
         return None if found is None else found[0]

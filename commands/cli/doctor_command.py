@@ -1,4 +1,4 @@
-"""`pbstream doctor`: look at all that a service stands on, and say what to mend."""
+"""`pbstream doctor`: check all that a service needs, and say what to mend."""
 
 from __future__ import annotations
 

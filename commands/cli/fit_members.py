@@ -1,4 +1,4 @@
-"""`pbstream fit --family`: what the histories of several routers know together."""
+"""`pbstream fit --family`: estimate a family from the histories of several routers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def fit_members(
     *,
     as_json: bool,
 ) -> None:
-    """Write what a family knows into a file, see `pbstream fit`."""
+    """Fit a family to its members' histories and write the estimates into a file, see `pbstream
+    fit`.
+    """
     if family is None:
         raise click.UsageError("--member is of a family: give --family as well.")
     from studies.history.records import routers_of

@@ -113,7 +113,8 @@ def _row(one: Wanted, found: AskedLabels) -> dict[str, object]:
 
 def _said(labels: object) -> str:
     assert isinstance(labels, dict)
-    return ", ".join(f"{source} {value}" for source, value in labels.items())
+    words = {source: "taken back" if said is None else said for source, said in labels.items()}
+    return ", ".join(f"{source} {said}" for source, said in words.items())
 
 
 class Word(click.ParamType):

@@ -119,7 +119,7 @@ def require_router(document: Document) -> None:
     """Check an edited declaration before it is written.
 
     Raises:
-        Failure: it declares no router; the message lists every fault with its place.
+        Failure: the declaration is not valid; the message lists every fault with its place.
     """
     if found := faults(document):
         raise Failure(

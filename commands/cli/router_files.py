@@ -204,13 +204,13 @@ def set_fields(
 
 @click.command()
 def schema() -> None:
-    """Print the JSON Schema of such a file, for editors.
+    """Print the JSON Schema of a file that declares a router, for editors.
 
     \b
       pbstream routers schema > router.schema.json
 
     \b
-    Then, as the first line of a file:
+    Then write this as the first line of such a file:
       # yaml-language-server: $schema=router.schema.json
     """
     click.echo(json.dumps(RouterDeclared.model_json_schema(), indent=2, ensure_ascii=False))

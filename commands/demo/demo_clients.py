@@ -42,7 +42,7 @@ class Traffic:
     decided.
 
     Args:
-        in_flight: at most so many requests without a bill, ≥ 1.
+        in_flight: most requests without a bill at a time, ≥ 1.
         request_ids: prefix of the requests' ids.
     """
 

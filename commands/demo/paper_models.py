@@ -20,11 +20,11 @@ def known_before(encoder: str = "static", projection: Projection | None = None) 
     """Return priors of rewards and costs, fitted on the validation prompts of the `paretobandit`
     wheel.
 
-    The wheel has priors of its own, in the coordinates of MiniLM; the demo's worker looks tokens up
-    in the shipped table.
+    The wheel's own priors do not fit: they are in the coordinates of MiniLM, and the demo's worker
+    encodes with the shipped table of tokens.
 
     Args:
-        encoder, projection: what makes the contexts, as in `load_benchmark`.
+        encoder, projection: the encoder and the projection of the contexts, see `load_benchmark`.
 
     Raises:
         MissingData: the wheel is not installed.

@@ -232,8 +232,8 @@ class Report:
 
     @property
     def lead(self) -> str | None:
-        """Return how much more it earned than the best fixed mix would have on these requests; None
-        where there is no such mix.
+        """Return a sentence on how much more the router earned than the best fixed mix of models
+        would have earned on the same requests. None: there is no such mix.
         """
         mix = next((one for one in yardsticks(self.scenario) if one.name == BEST_MIX), None)
         outcomes = self.routed

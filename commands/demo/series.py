@@ -102,7 +102,9 @@ def series_of(scenario: Scenario, play: Play) -> Series:
 
 
 def path_of(outcomes: Sequence[Outcome]) -> list[tuple[float, float]]:
-    """Return mean cost and mean reward over the decisions, each over a quarter of them."""
+    """Return points of mean cost and mean reward in the order of the decisions. Each point averages
+    the last quarter of the decisions before it.
+    """
     n = len(outcomes)
     window = max(WINDOW, n // 4)
     cost, reward = (

@@ -14,8 +14,8 @@ from schemas.verifiers import PlanStep
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
-    """Return sentences about the request that a decision follows, about the verifiers that the
-    request named in vain, and about the steps of its plan in order; empty if there is none of them.
+    """Return sentences about a decision: the request that it follows, the verifiers that the
+    request names but the router does not declare, and the steps of the plan in order.
     """
     steps = decision.plan or ()
     lines = [] if decision.chain is None else [_chain(decision.chain)]
@@ -48,8 +48,8 @@ def _compared(decision: RouteDecided) -> list[str]:
 
 
 def verifier_lines(decision: RouteDecided, state: LambdaUpdated) -> list[str]:
-    """Return what is known of the verifiers of a decision's plan by now, for the models that they
-    look at.
+    """Return a sentence for each step of a decision's plan whose verifier has known error rates for
+    the model of the step.
     """
     known = {
         (one.verifier, model.model): model for one in state.verifiers or () for model in one.models

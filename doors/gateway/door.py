@@ -72,7 +72,7 @@ class Door:
         return self.books.reader.trouble or "no connection to Kafka"
 
     async def start(self) -> None:
-        """Begin to connect; it goes on in the background for as long as it takes."""
+        """Begin to connect to Kafka. Connecting goes on in the background until it succeeds."""
         self.books.reader.start()
         try:
             # Nothing waits here: a gateway that starts before Kafka reports that on /readyz instead

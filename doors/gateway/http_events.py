@@ -42,7 +42,9 @@ def _judged(event: RewardObserved) -> Reward | Verdict:
 
 
 def report_of(event: CostReported | RewardObserved) -> Cost | Reward:
-    """Return a bill or a reward of another system's payload as it is sent."""
+    """Return a bill or a reward, read from another system's payload, in the form in which the
+    client sends it.
+    """
     return _sent(event, Cost) if isinstance(event, CostReported) else _sent(event, Reward)
 
 

@@ -88,8 +88,8 @@ KINDS = {"stringValue": str, "intValue": int, "doubleValue": float, "boolValue":
 
 
 def is_call(attributes: Document) -> bool:
-    """Tell whether a span is of a call of a language model. Only operations that are known to be
-    others are not calls, so that a future kind of call is billed.
+    """Tell whether a span is of a call of a language model. An operation of unknown name counts as
+    a call, so that a future kind of call is billed.
     """
     if not any(name.startswith(SIGNS) for name in attributes):
         return False

@@ -77,8 +77,9 @@ class Item:
     """A part of a payload that is taken or refused by itself: a span, a score, a call.
 
     Attributes:
-        alone: returns a payload of the same form that holds this item alone.
-        reads: return what the item holds, or None; each may raise Unconvertible by itself.
+        alone: function that returns a payload of the same form with this item alone.
+        reads: functions, each of which returns one event that the item holds, or None. Where one of
+            them raises Unconvertible, the others still count.
     """
 
     alone: Callable[[], Json]

@@ -112,7 +112,7 @@ def read_list(path: Path | None = None) -> PriceList:
     """Return every model of the list that answers with text and has a price for each token.
 
     Raises:
-        NoPriceList: there is none.
+        NoPriceList: LiteLLM is not installed, or its list of prices can't be read.
     """
     # Found and not imported: importing LiteLLM takes seconds, and reads settings of its own.
     found = find_spec("litellm") if path is None else None

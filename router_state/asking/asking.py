@@ -62,12 +62,14 @@ class Said(Protocol):
 
 
 class OfModel(Struct, array_like=True, gc=False):
-    """Counts of a model.
+    """Numbers of one model's decisions and of its labels by people.
 
     Attributes:
-        decided: decisions for it; those of each earlier period count half of the later one's.
-        asked: labels that were asked for, ever; answered: how many of them people gave.
-        unasked: labels of people that came by themselves.
+        decided: decisions for the model, with weights: those of a period weigh half as much as
+            those of the next period.
+        asked: labels that people were asked for, over all periods; answered: how many of these
+            labels people gave.
+        unasked: labels that people gave without being asked.
     """
 
     decided: float = 0.0
@@ -132,7 +134,9 @@ class Asking(Capability):
         return None if kept is None else converted(kept, LabelBudget, "labels")
 
     def declare(self, declared: LabelBudget, *, now: float) -> None:
-        """See Capability; another number of labels goes on with what was counted."""
+        """See Capability. A new number of labels keeps the counts; a new length of the period
+        starts them anew.
+        """
         before = getattr(self, "declared", None)
         self.declared = declared
         if before is not None and before.per != declared.per:

@@ -1,9 +1,10 @@
 """Estimate how many requests are still to come in a period.
 
-Nothing is assumed of how many requests there are. In the first period their rate is what was seen
-so far. Later ones know how many requests each part of a period usually has, and how the present
-period compares with that so far. Within a part requests come evenly, or bunched, as those of a
-nightly batch: then the number that has come says how much of the part is over, and not the time.
+No number of requests is assumed. In the first period the rate of requests so far is taken to last.
+In later periods the estimate uses how many requests each part of a period usually has, and how the
+present period compares with that so far. Within a part, requests come evenly or bunched, as those
+of a nightly batch do. If they come bunched, the number of requests so far shows how much of the
+part is over, and the time does not.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ BUNCHED = 0.5
 
 
 class LabelTraffic(Struct, gc=False):
-    """Requests of the present period, and of usual ones.
+    """Numbers of requests in the present period and in a usual period.
 
     Attributes:
         begins: the present period's begin, seconds since the epoch.
-        since: when counting began: at the first request, or as the period began.
+        since: time at which counting began: that of the first request, or the period's begin.
         at: time of the last request.
-        seen: requests of each part of the present period.
-        usual: requests of each part of a usual period; empty: not known yet.
+        seen: number of requests in each part of the present period.
+        usual: number of requests in each part of a usual period; empty: not known yet.
         first: time of the first request of the present part.
         spans: for each part of a usual period the share of its time between its first and its last
             request, to two digits; empty: not known yet.

@@ -1,8 +1,9 @@
 """Decide a request that follows another one, from what is known of the answers before, among the
 models that were not tried.
 
-The answers of one prompt form a chain. Each one tells by its verdict, or by signals, how much worse
-it is than was expected; `kernel.Failures` has what another model's answer is then worth.
+The answers of one prompt form a chain. The verdict on an answer, or signals about it, tell how much
+worse the answer is than expected. `kernel.Failures` estimates from this what another model's answer
+is worth.
 """
 
 from __future__ import annotations
@@ -84,11 +85,11 @@ def check(follows: Follows, tables: Tables) -> None:
 
 
 def begin(choice: Choice, tables: Tables, arms: Arms, name: str) -> Chain | None:
-    """Return the place of a request in its chain, given the answers before; None: the request
-    follows none.
+    """Return the place of a request in its chain, with the failures of the answers before it. None:
+    the request follows no other request.
 
     Raises:
-        ChainTooLong: the chain has as many requests as it may have.
+        ChainTooLong: the chain has `MOST_REQUESTS` requests already.
     """
     follows, followed = choice.request.follows, choice.followed
     if follows is None:

@@ -152,6 +152,7 @@ def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float
     """Have the answer of a request's only call verified, whatever the verdict is."""
     seen, arm = choice.seen, arms.all[choice.k]
     verifier, _, usd = tables.stops[look]
-    step = Step(arm.name, seen.cost_usd(choice.k), arm.price, verifier, None, usd)
+    cost_usd = seen.cost_usd(choice.k)
+    step = Step(arm.name, cost_usd, arm.price, verifier, None, usd)
     choice.plan = Plan((step,), NOTHINGS[:1], first)
-    choice.planned = seen.reward(choice.k), choice.plan.awaited_usd
+    choice.planned = seen.reward(choice.k), cost_usd + usd

@@ -45,16 +45,16 @@ def pack(tables: Mapping[str, VerdictTable]) -> dict[str, Json]:
 
 
 class Tables:
-    """The tables by verifier, and the looks of all of them.
+    """The tables of all verifiers by name, and the looks that follow from them.
 
     Attributes:
-        names: of the models, in the order of their rows.
-        signals: tables of the signals that any request has said, see `SIGNALS`.
-        comes: by verifier, the share of its verdicts that come; an answer without a verdict passes.
-        labels: of each model's answers, counted up to `ENOUGH_LABELS`.
-        looks: the looks, in the order of their numbers; stops: of each the verifier, the least
-            verdict that passes, and the dollars of a verdict. firsts: number of the first look of
-            each verifier.
+        names: names of the models, in the order of the tables' rows.
+        signals: tables of the signals that requests have sent so far, see `SIGNALS`.
+        comes: by verifier, the share of awaited verdicts that arrive; an answer without a verdict
+            passes.
+        labels: number of labels of each model's answers, counted up to `ENOUGH_LABELS`.
+        looks: all looks by number; stops: the verifier of each look, the least verdict that passes,
+            and the dollars of a verdict; firsts: number of each verifier's first look.
         sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
             best.
     """
@@ -71,8 +71,8 @@ class Tables:
         self.firsts: dict[str, int] = {}
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
-        """Keep one table for each of these verifiers. A table is kept whose number of bins stays
-        the same, and whose verdicts are the truth as before, or as little.
+        """Keep one table for each of these verifiers. A verifier keeps its earlier table if `bins`
+        and `exact` stay the same; otherwise its table starts anew.
         """
         before = self.tables
         self.tables = {
@@ -104,8 +104,8 @@ class Tables:
             self._know(k)
 
     def table_of(self, name: str) -> VerdictTable | None:
-        """Return the table of a verifier or of a signal, the prior one if none was learned; None:
-        there is nothing of this name.
+        """Return the table of a verifier or of a signal; None: neither has this name. A signal that
+        no request has sent yet has the table of the prior.
         """
         known = self.tables.get(name) or self.signals.get(name)
         if known is None and name in SIGNALS:
@@ -119,14 +119,14 @@ class Tables:
         return self.signals[name]
 
     def coming(self, verifier: str, share: float) -> None:
-        """Note which share of the verdicts that plans wait for come."""
+        """Note the share of a verifier's awaited verdicts that arrive."""
         share = round(share * COMES_STEPS) / COMES_STEPS
         if verifier in self.tables and share != self.comes.get(verifier, 1.0):
             self.comes[verifier] = share
             self.tables[verifier].renew()
 
     def labelled(self, model: str) -> bool:
-        """Count a label of a model's answer; return whether that is still of consequence."""
+        """Count a label of a model's answer, up to `ENOUGH_LABELS`; tell whether the count rose."""
         count = self.labels.get(model, 0)
         if count >= ENOUGH_LABELS or model not in self.names:
             return False

@@ -60,6 +60,8 @@ class Attempts(Capability):
     __slots__ = ("declared", "evidence", "said", "shown", "tables")
     name = NAME
     undeclared = True
+    # They concern requests that follow others, or name their verifiers.
+    undeclared_hooks = frozenset({"expect", "rule_out", "decided"})
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
@@ -105,7 +107,7 @@ class Attempts(Capability):
         return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
-        """See Capability; a verifier with as many bins, exact or not as before, keeps its table."""
+        """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
         if not (before.verifiers or self.declared.verifiers):
             return
@@ -198,7 +200,7 @@ class Attempts(Capability):
         return self.said
 
     def placed(self, slot: int, choice: Choice) -> None:
-        """See Capability; without verifiers nothing is planned, nor kept."""
+        """See Capability. A router without verifiers plans nothing and stores nothing."""
         if choice.request.said is None and not self.said:
             return
         said = choice.request.said_of(self.name) if self.declared.verifiers else None

@@ -33,8 +33,8 @@ def checked(model: str, prior: CostPrior, *, price: Price, bills: SharedPrior) -
         bills: the shared prior of the arms' bills.
 
     Raises:
-        UnusablePrior: the prior has another dimension, is not finite or no sum of xxᵀ, or expects
-        a mean below zero or bills that no call of the model can cost.
+        UnusablePrior: the prior's dimension is not the router's, a number is not finite, A is not a
+        sum of xxᵀ, the mean is below zero, or no call of the model can cost what the prior expects.
     """
     what = f"the cost prior of {model!r}"
     if not 0.0 <= prior.mean_usd < np.inf:

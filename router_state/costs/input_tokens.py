@@ -56,8 +56,8 @@ class InputTokens:
         self.slots: Vector = NONE
 
     def take(self, tokens: int | None) -> bool:
-        """Add a request's tokens to the mean; return whether input tokens are priced apart from
-        this request on.
+        """Add a request's tokens to the mean. Return True for the one request with which input
+        tokens begin to be priced apart.
         """
         if tokens is not None:
             # The number is cut: one very long prompt would make all others look short for a

@@ -38,7 +38,11 @@ class Ending(Struct, frozen=True, omit_defaults=True):
     variant_of: str | None = None
 
     def is_answer(self, called: str, answered: str) -> bool:
-        """Tell whether the model itself has answered by this name."""
+        """Tell whether the name in a response belongs to this model.
+
+        Args:
+            called: name by which the model was called; answered: name in the response.
+        """
         names = (called, self.variant_of or called)
         if any(is_same_model(name, answered) for name in names):
             return True
@@ -50,7 +54,7 @@ NOTHING = Ending()
 
 
 def read(said: SaidModel) -> Ending | None:
-    """Return what a declaration says of a model's end; None: nothing."""
+    """Return the declared end of a model and the names it answers by; None: neither is declared."""
     at = None if said.retires_at is None else said.retires_at.timestamp()
     found = Ending(at, tuple(said.answers_as or ()), said.variant_of)
     return None if found == NOTHING else found

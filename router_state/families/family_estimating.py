@@ -1,4 +1,4 @@
-"""An estimate of a family that another thread makes: it takes longer than an event may."""
+"""Estimate a family in another thread: an estimate takes longer than an event may take."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ FIRST_ROUNDS = 4 * ROUNDS
 
 @dataclass(slots=True, eq=False)
 class Estimating:
-    """A copy of a family's estimates, to be moved by another thread.
+    """A copy of a family's estimates, which another thread improves.
 
     Attributes:
-        sides: of rewards and of bills; heard: what was said by then; noise: σ² of both.
-        reports: number of reports that had been heard.
+        sides: estimates from rewards and from bills; heard: the sums that members had reported when
+            the copy was made; noise: σ² of rewards and of bills.
+        reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
@@ -29,7 +30,7 @@ class Estimating:
     rounds: int
 
     def run(self) -> None:
-        """Move the estimates, in some 10 ms for 50 members of 3 models."""
+        """Fit the estimates to the reports, in some 10 ms for 50 members with 3 models each."""
         for kin, heard, noise in zip(self.sides, self.heard, self.noise, strict=True):
             sums = {
                 member: {model: sums_of(data, kin.d) for model, data in of.items()}

@@ -52,8 +52,9 @@ class Exchange:
     # What a router starts with.
 
     def meet(self, arm: Arm) -> None:
-        """Note what a model starts with; of one that became free, that it has forgotten its
-        bills."""
+        """Note the sums with which a new model starts. A known model that became free loses its
+        sums of bills.
+        """
         if arm.name not in self.known:
             self.known.add(arm.name)
             given = [self._given(side, arm) for side in (0, 1)]
@@ -84,8 +85,12 @@ class Exchange:
     # What a router has itself.
 
     def own(self, side: int, gamma: float) -> dict[str, Sums]:
-        """Return the router's own evidence of each model; that on rewards fades by the clock,
-        whenever the model was last rewarded."""
+        """Return the router's own evidence on each model. Evidence on rewards is discounted up to
+        the router's clock, also for models that had no reward of late.
+
+        Args:
+            side: 0 for rewards, 1 for bills.
+        """
         found, clock = {}, self.clock
         prior, ones = self.sides[side]
         for name, one in ones.items():

@@ -28,7 +28,11 @@ ROUNDS = 3
 
 
 def fit(kin: Kin, members: Members, *, noise: float, rounds: int = ROUNDS) -> None:
-    """Move all estimates by some rounds of the fixed point, given what members say of σ²."""
+    """Improve all estimates by some rounds of the fixed point.
+
+    Args:
+        noise: σ² of the members' observations.
+    """
     if not members:
         kin.total = {}
         return

@@ -34,9 +34,9 @@ class Share:
 
     Attributes:
         data: the sums, see `bytes_of`, or as 64-bit floats where they were not rounded.
-        count: observations.
-        forgotten, moved: those of the regression when it got the share. What the regression forgets
-            and shifts later, it forgets and shifts of these sums as well.
+        count: number of observations in the sums.
+        forgotten, moved: the regression's values of these when it got the share. Later forgetting
+            and later shifts of the regression apply to these sums as well.
     """
 
     data: bytes
@@ -68,7 +68,7 @@ class Share:
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
-        """Return the number of observations for which a share still counts."""
+        """Return the number of observations as which a share still counts after forgetting."""
         return self.count * exp_of(self.forgotten - one.forgotten)
 
     def left(self, one: Regression) -> Sums:
@@ -113,12 +113,12 @@ class Held(Framed):
 
     @property
     def taken(self) -> list[Share | None]:
-        """Return what was taken from the family, of rewards and of bills."""
+        """Return the shares taken from the family: of rewards, and of bills."""
         return [self._share(0), self._share(1)]
 
     @property
     def given(self) -> list[Share | None]:
-        """Return what the declaration gave, of rewards and of bills."""
+        """Return the shares that the declaration gave: of rewards, and of bills."""
         return [self._share(2), self._share(3)]
 
     def _share(self, k: int) -> Share | None:
@@ -130,8 +130,8 @@ class Held(Framed):
         return Share(bytes(body[at + _NUMBERS.size : at + sizes[k]]), count, forgotten, moved)
 
     def requests(self, one: Regression) -> float | None:
-        """Return the number of rewards for which a model's share of its family still counts; None:
-        it took nothing.
+        """Return the number of rewards as which the sums from the family still count; None: the
+        model took no sums of rewards.
         """
         body = self.body
         if not _SIZES.unpack_from(body)[0]:

@@ -58,12 +58,13 @@ class Kin:
     Attributes:
         d, guess: dimensions, and what is assumed before the first observation.
         noise: σ².
-        common, scatter: of all models together, and by model.
-        weights, levels: by router; aside, slope: routers that are left out, and their slopes.
+        common, scatter: the scatter of all models together, and that of each model.
+        weights, levels: w_r and c_r by router; aside, slope: the routers that are left out, and
+            the slope of each of these.
         level_variance: κ².
         total: `Sums.triangle` of (J, h) of all routers that count, by model; brought: (J, h) of
             another family, by model.
-        models, mean: of the shared prior above θ_a.
+        models, mean: scatter and mean of the shared prior above θ_a.
     """
 
     d: int
@@ -116,10 +117,12 @@ class Kin:
     def told(
         self, member: str, own: Mapping[str, Sums], names: Iterable[str] | None = None
     ) -> dict[str, Sums]:
-        """Return what a router is told of each model: the sums of all members without its own.
+        """Return the sums that a router gets from its family: by model, the sums of all members
+        without the router's own.
 
         Args:
-            names: models of the router; None: all.
+            own: the router's own sums by model.
+            names: models of the router; None: all models of the family.
         """
         known = {**dict.fromkeys(self.brought), **self.total}
         models = [name for name in (known if names is None else names) if name in known]
@@ -152,7 +155,9 @@ class Kin:
         return np.stack([self.scatter_of(name).diagonal(self.d) for name in models])
 
     def knows(self, model: str) -> Sums:
-        """Return what all say of a model."""
+        """Return (J, h) of a model, summed over all members that count and over what another family
+        brought.
+        """
         total, brought = self.total.get(model), self.brought.get(model)
         found = Sums.none(self.d) if total is None else Sums.of_triangle(total, self.d)
         return found if brought is None else Sums(found.A + brought.A, found.b + brought.b)

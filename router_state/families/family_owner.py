@@ -1,8 +1,8 @@
 """A family as its owner knows it: the reports of its members, the estimates from them, and the
 priors for each member.
 
-A member's own evidence is left out of what it is told. Estimates take longer than an event may:
-`estimating` hands out a copy that another thread moves, and `take` puts that back.
+A member's prior leaves out that member's own evidence. An estimate takes longer than an event may
+take: `estimating` returns a copy that another thread fits, and `take` puts the copy in force.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class FamilyOwner(Register):
 
     Attributes:
         sides: the regressions of rewards and of bills.
-        waiting: members to be told, in order.
+        waiting: members to which a prior is to be sent, in order.
         counted: whether the sums of `sides` include all reports.
-        due_at: observations at which the next estimate is due; reports: number heard.
+        due_at: number of observations at which the next estimate is due; reports: number of sums
+            that were replaced so far.
     """
 
     sides: tuple[Kin, Kin] = (Kin(0, REWARDS), Kin(0, COSTS))
@@ -57,8 +58,8 @@ class FamilyOwner(Register):
         """Take in a report; one that is older than what is known changes nothing.
 
         Raises:
-            WrongFamily: the member's contexts are other ones, or the family is full.
-            UnusablePrior: the sums can't be any.
+            WrongFamily: the member has other contexts than the family, or the family is full.
+            UnusablePrior: no observations can have these sums.
         """
         known = self.members.get(report.member)
         if known is not None and (report.born, *report.seen) < (known.born, *known.seen):
@@ -123,7 +124,7 @@ class FamilyOwner(Register):
         self._count(member, name, before, model)
 
     def _count(self, member: str, name: str, before: Model | None, now: Model | None) -> None:
-        """Replace what a member said of a model in the sums."""
+        """Replace a member's sums of a model in the family's sums."""
         self.reports += 1
         if not self.counted:
             return
@@ -141,11 +142,11 @@ class FamilyOwner(Register):
         seen.models = ()
 
     def bring(self, brought: Brought) -> None:
-        """Take in what another family knows, in place of what was brought before.
+        """Take in another family's sums, in place of sums that were brought before.
 
         Raises:
-            WrongFamily: its contexts are other ones.
-            UnusablePrior: the sums can't be any.
+            WrongFamily: the other family has other contexts.
+            UnusablePrior: no observations can have these sums.
         """
         for _, data in brought.knows():
             require_usable(sums_of(data, brought.d))
@@ -178,7 +179,7 @@ class FamilyOwner(Register):
         return seen > 0 and seen >= self.due_at
 
     def estimating(self) -> Estimating:
-        """Return a copy of the estimates, to be moved and given to `take`."""
+        """Return a copy of the estimates, to be fitted and given to `take`."""
         noise = []
         for side in (0, 1):
             said = [one.noise[side] for one in self.members.values() if one.models]
@@ -187,7 +188,7 @@ class FamilyOwner(Register):
         return Estimating(sides, self.heard(), (noise[0], noise[1]), self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
-        """Put moved estimates in force, and send them to young members."""
+        """Put fitted estimates in force, and let young members wait for new priors."""
         self.sides = found.sides
         self.counted = self.reports == found.reports
         counted = min(self.seen, 2.0 * MEMORY * max(len(self.members), 1))

@@ -1,4 +1,4 @@
-"""The members of a family and what they said: sums by member and model, which a table stores."""
+"""The members of a family and their reports: sums by member and model, which a table stores."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ class Register:
     """The members of one family.
 
     Attributes:
-        name: of the family; read: returns the sums of a piece that is written.
-        d, projection: dimensions of contexts, and what makes them; d 0: nobody has joined yet.
-        members: by router_id; brought: models of which another family's knowledge was brought.
+        name: the family's name; read: function that returns the stored sums of a piece.
+        d, projection: dimensions of contexts, and the projection that makes them; with d 0, nobody
+            has joined yet.
+        members: members by router_id; brought: models whose sums were copied from another family.
         changed: pieces to be written; fresh: sums that are not written yet.
     """
 
@@ -81,25 +82,27 @@ class Register:
         return sum(sum(one.seen) for one in self.members.values() if one.models)
 
     def sums(self, member: str, model: str) -> Model | None:
-        """Return what a member said of a model."""
+        """Return the sums that a member reported of a model; None: there are none."""
         piece = member + BETWEEN + model
         return self.fresh[piece] if piece in self.fresh else self.read(piece)
 
     def put(self, member: str, model: str, said: Model | None) -> None:
-        """Keep what a member says of a model, or "" brings; None: nothing any more."""
+        """Keep the sums of a member and a model; None deletes them. Member "" stands for sums that
+        were copied from another family.
+        """
         piece = member + BETWEEN + model
         self.fresh[piece] = said
         self.changed.add(piece)
 
     def each(self) -> Iterator[tuple[str, str, Model]]:
-        """Yield what each member said of each model."""
+        """Yield each member, each of its models, and the sums that it reported of that model."""
         for member, seen in self.members.items():
             for name in seen.models:
                 if (model := self.sums(member, name)) is not None:
                     yield member, name, model
 
     def heard(self) -> tuple[Heard, Heard]:
-        """Return what each member said, of rewards and of bills."""
+        """Return the sums that members reported: those of rewards, and those of bills."""
         found: tuple[Heard, Heard] = ({}, {})
         for member, name, model in self.each():
             for heard, data in zip(found, model.sides, strict=True):

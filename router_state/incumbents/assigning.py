@@ -73,7 +73,9 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
         return (HOLDOUT if place >= 1.0 - self.holdout else INCUMBENT), other
 
     def among(self, allowed: Mapping[str, bool]) -> dict[str, float]:
-        """Return the mix over the models that a request may be given to; empty: to none."""
+        """Return the incumbent's mix over the allowed models, with shares that add up to 1; empty:
+        no model of the mix is allowed.
+        """
         found = {name: share for name, share in sorted(self.mix.items()) if allowed.get(name)}
         total = sum(found.values())
         return {name: share / total for name, share in found.items()}

@@ -212,7 +212,7 @@ class Incumbents(Capability):
         self.answered += choice.unpaced
 
     def billed(self, billing: Billing) -> None:
-        """See Capability; a bill of another declaration's incumbent counts as well."""
+        """See Capability. Bills of an incumbent of an earlier declaration count as well."""
         call = billing.record.call
         if call is not None and call.unpaced:
             self.billed_count += billing.first

@@ -48,7 +48,7 @@ class Price(Struct, frozen=True, omit_defaults=True, gc=False):
         return (self.input_price_per_m + self.output_price_per_m) / 2000.0
 
     def at(self, input_tokens: float) -> Price | Tier:
-        """Return the prices of a call with so much input."""
+        """Return the prices of a call with this many input tokens."""
         found: Price | Tier = self
         for tier in self.above:
             if input_tokens <= tier.input_tokens:
@@ -64,13 +64,17 @@ class Price(Struct, frozen=True, omit_defaults=True, gc=False):
         ) / 1e6
 
     def input_factor(self, input_tokens: float) -> float:
-        """Return how many times the list price an input token of such a call costs."""
+        """Return the price of an input token ÷ its list price, for a call with this much input."""
         if not self.above or self.input_price_per_m <= 0.0:
             return 1.0
         return self.at(input_tokens).input_price_per_m / self.input_price_per_m
 
     def listed_usd(self, usd: float, input_tokens: float) -> float:
-        """Return the dollars of a call with so much input had it been billed at the list price."""
+        """Return the dollars that a billed call would have cost at the list price of short inputs.
+
+        Args:
+            usd: the bill; input_tokens: number of the call's input tokens.
+        """
         price = self.at(input_tokens)
         known = input_tokens * price.input_price_per_m / 1e6
         if usd > known and price.output_price_per_m > 0.0:

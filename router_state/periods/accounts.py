@@ -71,7 +71,7 @@ class Accounts:
 
     @property
     def name(self) -> str:
-        """Return the budget's name where several are shown."""
+        """Return the name that tells this budget from a router's other budgets."""
         return self.budget.name
 
     def usd(self, account: Account, now: float) -> float:

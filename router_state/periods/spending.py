@@ -55,7 +55,7 @@ class PeriodBudget:
 
     @property
     def name(self) -> str:
-        """Return the budget's name where several are shown."""
+        """Return the name that tells this budget from a router's other budgets."""
         return self.per or "dates"
 
     @property

@@ -77,13 +77,15 @@ def from_guess(
 
 
 def statistics(
-    model: str, prior: Prior | None, arms: Arms, *, n_eff: float, ridge: float
+    model: str, prior: Prior | None, arms: Arms, *, n_eff: float, ridge: float, unseen: float
 ) -> tuple[Matrix, Vector]:
     """Return A (d, d), ridge included, and b (d,) with which a model's arm starts under this
     prior.
 
     Args:
-        n_eff: observations that a prior counts for unless it names a number.
+        n_eff: observations that a prior counts for unless it names a number; of another model, as
+            many as that model has at most.
+        unseen: part of the bias entry of a cold arm's A, which no observation made.
 
     Raises:
         InvalidConfig: the prior names a model that the portfolio does not have.
@@ -92,7 +94,7 @@ def statistics(
     d, what = arms.d, f"the prior of {model!r}"
     if prior is None:
         return cold(d, ridge=ridge)
-    n_eff = n_eff if prior.n_eff is None else prior.n_eff
+    named, n_eff = prior.n_eff is not None, n_eff if prior.n_eff is None else prior.n_eff
     require_counted(what, n_eff)
     if prior.like is not None:
         # `like` refers to the portfolio before this declaration, see `redeclaring.declare`.
@@ -100,6 +102,10 @@ def statistics(
         if known is None:
             raise InvalidConfig(f"{what} is like {prior.like!r}, which is not in the portfolio")
         A = known.rewards.A()
+        # What nobody has seen makes nobody sure: a copy of a cold arm is cold.
+        n_eff = n_eff if named else min(n_eff, float(A[-1, -1]) - unseen)
+        if n_eff <= 0.0:
+            return cold(d, ridge=ridge)
         return from_offline(what, A, A @ known.rewards.theta, n_eff=n_eff, ridge=ridge)
     if prior.A is not None and prior.b is not None:
         require_observed(what, prior.A, prior.b, d=d)

@@ -23,7 +23,9 @@ Chosen = tuple[int, str, float]
 
 
 class Option(NamedTuple):
-    """An arm that may be tried, and its gap to the best."""
+    """An arm that may be tried, and its gap to the best arm: in reward, see `options`, or in
+    budgets, see `cheaper`.
+    """
 
     k: int
     gap: float
@@ -68,9 +70,10 @@ def options(
 ) -> list[Option]:
     """Return suspects to be probed and a newcomer to be pulled, without the best arm.
 
-    The gap is that of expected reward less the price of expected dollars. A newcomer counts as
-    good as the best arm, and so does a suspect that seems to have recovered: otherwise a recovery
-    costs a reward of 0.005 to 0.01 (benchmarks.drift).
+    The gap is the difference from the best arm in expected reward less the price of expected
+    dollars. A newcomer is assumed to earn the highest expected reward of all arms, and so is a
+    suspect that seems to have recovered. Without this, a recovery costs a reward of 0.005 to 0.01
+    (benchmarks.drift).
     """
     mean, penalty, costs = seen.mean, seen.penalty, seen.expected_cost_usd
     best = max(mean[j] - penalty[j] for j in eligible)
@@ -91,8 +94,8 @@ def options(
 
 
 def cheaper(costs: list[float], eligible: list[int], budget_usd: float) -> list[Option]:
-    """Return the arms that may be cheaper by now than the arm of least expected cost; gaps are in
-    budgets.
+    """Return the arms that may be cheaper by now than the arm of least expected cost. A gap is the
+    difference in expected dollars ÷ the budget per request.
     """
     cheapest = min(eligible, key=costs.__getitem__)
     lowest = costs[cheapest]

@@ -62,8 +62,11 @@ class Live:
     ) -> tuple[Matrix, Vector]:
         """See Policy; the shared prior is the ridge."""
         shared = state.arms.rewards
-        A, b = arm_priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=0.0)
-        return A + np.diag(shared.ridges), b + shared.ridges * shared.mean
+        ridges, n_eff = shared.ridges, knobs.n_eff
+        A, b = arm_priors.statistics(
+            model, prior, state.arms, n_eff=n_eff, ridge=0.0, unseen=float(ridges[-1])
+        )
+        return A + np.diag(ridges), b + ridges * shared.mean
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; the scales of the shared prior stay."""

@@ -46,7 +46,10 @@ class Paper:
         self, state: RouterState, knobs: Knobs, model: str, prior: Prior | None
     ) -> tuple[Matrix, Vector]:
         """See Policy."""
-        return arm_priors.statistics(model, prior, state.arms, n_eff=knobs.n_eff, ridge=knobs.ridge)
+        n_eff, ridge = knobs.n_eff, knobs.ridge
+        return arm_priors.statistics(
+            model, prior, state.arms, n_eff=n_eff, ridge=ridge, unseen=ridge
+        )
 
     def joined(self, state: RouterState, names: list[str]) -> None:
         """See Policy; nothing is shared."""

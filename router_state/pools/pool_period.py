@@ -71,9 +71,10 @@ class MemberGrant(Struct, array_like=True):
     def say(
         self, held: Held, *, confirmed: bool, moved: bool, newer: bool, left: bool, now: float
     ) -> None:
-        """Apply the member's report of this line.
+        """Apply a member's report of what it holds and has spent of this grant.
 
         Args:
+            held: the reported numbers.
             confirmed: whether the member has accepted the last grant.
             moved: whether anything has changed since the last report. If not, the member can only
                 hold less, because its grant has ended: the two reports may come in any order.
@@ -262,7 +263,7 @@ class PoolPeriod:
         )
 
     def pack(self) -> Document:
-        """Return the line as JSON's types, without the grants, which are stored with the
+        """Return this period as JSON's types. The grants are left out, as they are stored with the
         members.
         """
         budget = self.budget

@@ -1,19 +1,19 @@
 """Estimate by how much a judge's labels of each model are above gold, from pairs of all models.
 
-The pairs of a model say of its offset ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). Here ȳ is
-the mean of all labels of the judge that the model has learned, and ω the slope of gold on the
-judge's label within models. Of a judge that says much of an answer ω takes the noise out that a
-pair's two labels share; of one that says little it takes the judge's noise out (Angelopoulos et al.
-2023, arXiv:2311.01453).
+The pairs of a model estimate its offset as ȳ − r̄, with r̄ = mean gold − ω·(mean judge's − ȳ). Here
+ȳ is the mean of all labels of the judge that the model has learned, and ω the slope of gold on the
+judge's label within models. If the judge's labels predict gold well, ω removes the noise that the
+two labels of a pair share. If they predict gold badly, ω removes the judge's noise (Angelopoulos et
+al. 2023, arXiv:2311.01453).
 
 A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
-and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: each one's share is its prior
+and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: the share of each is its prior
 probability × the likelihood of the pairs, and the estimate is the mean over them. With τ = 0 the
-judge favours no model, so the labels of a judge who favours none are left nearly as they are.
+judge favours no model. So the labels of a judge who favours no model stay nearly as they are.
 
 The priors were chosen on seeds 0 to 99 of `benchmarks.sources`, and measured on others
-(lab/docs/sources.md). A centre that is free, in place of one near 0, loses most of the gain: a
-favoured model gets most requests and so most pairs, and its offset is taken for that of all.
+(lab/docs/sources.md). A prior of c without a centre near 0 loses most of the gain: a favoured model
+gets most requests and so most pairs, and its offset is taken for the offset of all models.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def offsets(
 
     Args:
         within: variances of both labels within models.
-        whole: variances over the pairs of all models. They say how noisy a pair is also where each
-            model has a pair or two, of which variances within models know nothing.
+        whole: variances over the pairs of all models. They show how noisy a pair is also where each
+            model has a pair or two, too few for variances within models.
     """
     seen = _seen(pairs, within, whole)
     if not seen:

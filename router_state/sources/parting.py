@@ -84,7 +84,12 @@ class Cell(Struct, array_like=True, gc=False):
         return cls(born, Moments(), 1, [Block()])
 
     def add(self, y: int, r: int, now: float) -> int:
-        """Add a pair, in parts, at a time in seconds; return the number of its block."""
+        """Add a pair; return the number of its block.
+
+        Args:
+            y, r: the judge's label and the gold one, in parts of a reward.
+            now: seconds since the epoch.
+        """
         self.began = self.began if self.all.n else now
         self.all.add(y, r)
         if self.blocks[-1].n >= PAIRS_A_BLOCK:

@@ -43,9 +43,14 @@ variance + m²)."""
 
 
 class Since(NamedTuple):
-    """Pairs since one of them: how many, their mean difference, and Σ of squares around that; and
-    how many pairs there were before, with their Σ of squares. `rare`: whether differences may be
-    rare and large."""
+    """Sums of the pairs from one pair on, and of the pairs before it.
+
+    Attributes:
+        n, mean, squares: number of pairs from that pair on, the mean of their differences, and Σ of
+            squares around this mean.
+        before, squares_before: number of pairs before that pair, and their Σ of squares.
+        rare: whether differences may be rare and large.
+    """
 
     n: int
     mean: float
@@ -64,7 +69,7 @@ class Since(NamedTuple):
         return max(assumed + before + self.squares, alone * (self.n + known)), known
 
     def evidence(self, unchanged: float) -> float:
-        """Return log e against an offset."""
+        """Return the evidence log e that the offset is no longer `unchanged`."""
         normal = self._normal(unchanged)
         return min(normal, self._bounded(unchanged)) if self.rare else normal
 

@@ -53,7 +53,7 @@ class Variants(Capability):
     """The variants of a router.
 
     Attributes:
-        declared: how models are called that are variants, or have parameters.
+        declared: the way to call each model that is a variant or has parameters, by name.
     """
 
     __slots__ = ("declared",)
@@ -101,8 +101,8 @@ class Variants(Capability):
         self.declared = declared
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
-        """See Capability: the record keeps how its models are called, so that a repeated decision
-        does not depend on later declarations.
+        """See Capability. The request's record keeps the variants of its models, so that a decision
+        that is published again does not depend on later declarations.
         """
         others = self._others(choice, record)
         found = Named(

@@ -33,12 +33,13 @@ _TEXTS = 8_000
 
 
 def distill(out_dir: Path, weights: str | None = None) -> Path:
-    """Write a table of token vectors and a general projection into `out_dir`; return it.
+    """Write a table of token vectors and a general projection into `out_dir`; return `out_dir`.
 
-    The vectors are the model's own word embeddings, on the principal components of the tokens as
-    frequent as in text: their mean then says in what a prompt differs from text at large. Zipf 1949
-    for the frequencies: BERT's vocabulary is sorted by them. The projection is fitted on texts
-    drawn from the same frequencies, as no text has to be shipped for that.
+    The vectors are the model's own word embeddings, put onto the principal components of tokens
+    weighted by their frequency in text. The mean of a prompt's vectors then shows how the prompt
+    differs from average text. The frequencies follow Zipf (1949), as BERT's vocabulary is sorted by
+    frequency. The projection is fitted on texts drawn from the same frequencies, so that no text
+    has to be shipped.
 
     Raises:
         EncoderError: the weights are missing, or hold no word embeddings of a BERT.

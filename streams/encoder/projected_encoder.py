@@ -48,7 +48,9 @@ class Encoder:
 
     @property
     def identity(self) -> str:
-        """A name that changes whenever the contexts may."""
+        """A name of this encoder and its projection. It changes whenever a prompt's context may
+        change.
+        """
         return f"{self._sentences.identity}+{self._projection.checksum[:16]}"
 
     def encode(self, prompts: Sequence[str], *, progress: Progress | None = None) -> Array:

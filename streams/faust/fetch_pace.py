@@ -48,16 +48,17 @@ class UrgentPart:
 
 
 class FetchPace:
-    """The time at which the next fetch may leave, and what it asks for.
+    """The time at which the next fetch may leave, and the partitions that the fetch asks for.
 
-    The tick grows with the share of the time in which the loop is busy. A fetch, a produce request
-    and a turn of the lanes cost as much as several events, so with a longer tick the loop is less
-    busy: the two settle where the tick is as short as the load allows.
+    Fetches are a tick apart. The tick grows with the share of the time in which the event loop is
+    busy. A fetch, a produce request and a turn of the lanes cost as much as several events, so a
+    longer tick leaves the loop less busy. The two settle where the tick is as short as the load
+    allows.
 
     Args:
-        feedback: topics that are fetched `SOON` to `LATEST` after their last events; all others
-            at once.
-        busy: that share.
+        feedback: topics that are fetched `SOON` to `LATEST` after their last events. All others are
+            fetched at the next tick.
+        busy: returns the share of the time in which the event loop is busy.
         clock: monotonic seconds.
     """
 
@@ -74,8 +75,8 @@ class FetchPace:
         self._part: UrgentPart | None = None
 
     def rest(self, fetched: Iterable[TopicPartition]) -> None:
-        """Note that all events of the log were fetched, of these partitions; the next fetch leaves
-        a tick later.
+        """Note that all present events of these partitions were fetched. The next fetch leaves a
+        tick later.
         """
         now = self._clock()
         part = (self._busy() - CALM) / (FULL - CALM)

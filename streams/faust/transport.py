@@ -198,7 +198,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         self.app.sources.forget(revoked)
 
     async def wait_empty(self) -> None:
-        """Wait until the agents have finished what they have in hand, and commit it."""
+        """Wait until the agents have finished the events they have begun, and commit those."""
         await self.app.sources.finished()
         for _ in range(COMMITS):
             if not self._filter_committable_offsets(()):

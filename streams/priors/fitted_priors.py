@@ -57,7 +57,7 @@ class Priors:
         A: shape (K, d, d), ridge·I + Σ xxᵀ.
         b: shape (K, d), Σ reward·x.
         projection: checksum of the projection that made x.
-        costs: what is known of bills, of these models or of others.
+        costs: priors of costs; their models may differ from `models`.
     """
 
     models: tuple[str, ...]
@@ -78,7 +78,7 @@ class Priors:
 
     @property
     def dimensions(self) -> int:
-        """The length d of the contexts they were fitted on."""
+        """The length d of the contexts on which the priors were fitted."""
         return int(self.b.shape[1])
 
     def of(self, model: str) -> Prior:

@@ -45,7 +45,7 @@ def prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Awaitable[P
 
 
 def blocking_prior_reader(folder: Path | None) -> Callable[[ReferencedPrior], Prior]:
-    """Return the same function for synchronous code."""
+    """Return the function of `prior_reader` for synchronous code: it blocks until it has read."""
     read = prior_reader(folder)
 
     async def awaited(reference: ReferencedPrior) -> Prior:

@@ -1,4 +1,4 @@
-"""Export to Prometheus what the families of this worker know."""
+"""Export gauges of this worker's families to Prometheus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MODELS = {
 
 
 class FamilyMetrics(Collector):
-    """The families of one worker, from the records that it publishes on `families`."""
+    """The gauges of one worker's families, read from the records that the worker publishes on the
+    topic `families`.
+    """
 
     def __init__(self, *, partition_of: Callable[[str], int]) -> None:
         self._partition_of = partition_of

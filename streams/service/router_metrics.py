@@ -58,7 +58,7 @@ TOLD = {
     ),
     "limited": (
         "pb_router_session_budget_limited",
-        "Of these, decisions that what is left of the budget made",
+        "Of these, decisions in which what is left of the budget ruled out a model",
     ),
     "planned": ("pb_router_plans", "Decisions whose plan has several calls"),
     "further": (
@@ -159,11 +159,11 @@ class Router:
 
 
 class RouterMetrics(Collector):
-    """The routers of one worker, from the records that it publishes.
+    """The metrics of one worker's routers, read from the records that the worker publishes.
 
     Args:
-        limit: most routers that are shown, those with the most decisions first; the others are
-            only counted.
+        limit: most routers that have metrics of their own, those with the most decisions first; the
+            others are only counted.
     """
 
     def __init__(self, limit: int, *, partition_of: Callable[[str], int]) -> None:

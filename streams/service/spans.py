@@ -2,8 +2,8 @@
 `tracing`).
 
 A batch has a span of its own with its phases: decode, encode, decide, commit, publish. An event
-that carries a trace gets a span in that trace, linked to its batch; a bill or a label without one
-belongs to the trace of its request, while that is remembered.
+that carries a trace gets a span in that trace, linked to its batch. A bill or a label without a
+trace gets its span in the trace of its request, if the worker still remembers that trace.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _request_id(value: bytes | None) -> str | None:
 
 
 def otlp_spans(service: str, instance: str | None) -> Spans:
-    """Return spans that go where OTEL_EXPORTER_OTLP_ENDPOINT says."""
+    """Return spans that are exported to the address in OTEL_EXPORTER_OTLP_ENDPOINT."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace.export import BatchSpanProcessor

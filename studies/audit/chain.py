@@ -1,5 +1,5 @@
-"""A hash chain over the decisions: whoever keeps its file finds a record that was removed or
-changed since.
+"""A hash chain over the decisions. Whoever keeps the chain's file can find records that were
+removed or changed after the chain was written.
 
 The chain of a partition has a link for each thousand records of `routes`, and one for the rest of a
 run. A link's digest is SHA-256 over the digest of the link before it and its own records, so that

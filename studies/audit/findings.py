@@ -83,7 +83,7 @@ class Findings:
         self._add(self.violations, kind.value, where, what)
 
     def unprovable(self, kind: str, where: str, what: str) -> None:
-        """Note a promise that the topics are not enough to prove."""
+        """Note a promise that can't be proved, as the topics lack records that it needs."""
         self._add(self.notes, kind, where, what)
 
     def as_json(self) -> Document:

@@ -81,8 +81,8 @@ class Answers:
             incarnations.
         billed_to: {request: last offset of pb.costs that the state contained at its decision}.
         asked_again: routers that decided a forgotten request a second time.
-        strays, forwarded: events here that belong to other partitions, and events that were
-            forwarded from there.
+        strays: events on this partition that belong to another one; forwarded: events that another
+            partition's worker has forwarded to this partition.
     """
 
     incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)

@@ -14,8 +14,9 @@ TOLERANCE = 1e-9
 
 
 def check_periods(router_id: str, engine: Engine, findings: Findings) -> None:
-    """Compare the accounts of a router's periods with the requests that were decided in them, whose
-    bills were compared with the topics'."""
+    """Compare the accounts of a router's periods with the charges of the requests that were decided
+    in them. The audit compares those requests' bills with the topics before.
+    """
     periods = engine.state.having(Periods)
     for accounts in () if periods is None else periods.ledger.accounts:
         for account in accounts.kept:

@@ -86,7 +86,7 @@ class KafkaTopics(KafkaReader):
         return sum(end - begin for begin, end in self._bounds.values())
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
-        """Return a partition's records up to the end that was seen at first."""
+        """Return a partition's records up to `end`."""
         return self.records(self._full(topic), partition, *self._bounds[topic, partition])
 
     def _full(self, topic: str) -> str:

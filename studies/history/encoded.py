@@ -25,8 +25,9 @@ class Contexts:
     """Give every request its context.
 
     Args:
-        open_encoder: returns identity and encoder of a projection (a number: the service's own of
-            so many dimensions); called when the first prompt of it without a context comes.
+        open_encoder: returns the identity and the encoder of a projection. A number stands for the
+            service's own projection to that many dimensions. Each projection is opened when its
+            first prompt is to be encoded.
         progress: called with the number of prompts encoded so far.
         folder: where encoded prompts are kept.
     """
@@ -70,7 +71,7 @@ class Contexts:
         return x
 
     def close(self) -> None:
-        """Keep what was encoded."""
+        """Write the encoded contexts to disk, and close the files."""
         while self._opened:
             _, (kept, _) = self._opened.popitem()
             kept.commit()

@@ -18,7 +18,7 @@ class Queue:
     """The queue of one router.
 
     Attributes:
-        decided, config_offset: seq and offset of the declaration of the last decision.
+        decided, config_offset: of the last decision, its seq and the offset of its declaration.
         anew: whether the router was removed and declared again, although no tombstone was read yet.
         early: decisions whose turn has not come, by seq.
         orphans: feedback that waits for its decision, by request_id.

@@ -19,8 +19,8 @@ from studies.history.records import NO_JSON
 
 
 class RecordedCandidate(Struct, frozen=True, gc=False):
-    """One model as a decision saw it, in the order of `Candidates.rows`; a number that the decision
-    does not name is not compared.
+    """One model as a decision saw it, in the order of `Candidates.rows`. A number that the recorded
+    decision lacks is not compared with the replay's.
     """
 
     model: str

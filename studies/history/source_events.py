@@ -125,7 +125,7 @@ class Decoder:
 
 
 def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
-    """Return the grants of pools to routers, by offset."""
+    """Return the grants that pools gave to routers, by the offsets of their records."""
     found = {}
     for record in records:
         try:
@@ -139,7 +139,7 @@ def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
 
 
 def priors_of(records: Iterable[Record]) -> dict[int, Told]:
-    """Return the records of families to routers, by offset."""
+    """Return the priors that families sent to routers, by the offsets of their records."""
     found = {}
     for record in records:
         try:

@@ -1,4 +1,4 @@
-"""Make the decisions of a history again, and compare."""
+"""Make the decisions of a history again, and compare them with the recorded ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NUMBERS = ("mean", "bonus", "penalty", "expected_cost_usd")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first decision of a router that differs; `again` None: the engine refused, and `refusal`
-    says why.
+    """The first decision of a router that differs when it is made again. With `again` None the
+    engine refused the request, and `refusal` says why.
     """
 
     recorded: Decision

@@ -36,12 +36,12 @@ Mix = Mapping[str, float]
 
 @dataclass(slots=True)
 class Against:
-    """One mix: what the mix would have cost and earned beyond the router.
+    """The comparison of one mix with the router: differences of cost and of reward.
 
     Attributes:
         cost, reward: terms of mix − router.
-        weight: π(a)/p of each request; possible: how many of them each model of the mix could have
-            answered.
+        weight: π(a)/p of each request; possible: number of requests that each model of the mix
+            could have answered.
     """
 
     mix: Mix
@@ -54,7 +54,9 @@ class Against:
     def problem(self) -> str | None:
         """Return why the history supports no estimate; None: it does."""
         n, weight = self.weight.n, self.weight
-        if not n or self.possible < SUPPORTED * n:
+        if not n:
+            return "history has no request with a bill or a label yet"
+        if self.possible < SUPPORTED * n:
             return "history gave a model of it no chance on too many requests"
         if weight.effective < ENOUGH:
             return f"its effective sample size is {weight.effective:.0f}"
@@ -81,11 +83,11 @@ def _interval(terms: Terms, sign: float) -> Document:
 
 
 def compare(cases: Iterable[Case | Declared], mixes: Mapping[str, Mix | None]) -> Document:
-    """Return the figures against each mix, by its name.
+    """Return the figures of each comparison by the name of its mix.
 
     Args:
-        cases: a router's; each outcome has come.
-        mixes: None: the incumbent's, as it is declared last.
+        cases: cases and declarations of one router; the outcome of each case is known.
+        mixes: mixes by name; None stands for the incumbent of the last declaration.
     """
     kept: list[Case] = []
     by_session, declared = False, dict[str, float]()

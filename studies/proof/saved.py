@@ -91,8 +91,8 @@ def sentence(figures: Document) -> str:
     money, reward = whole["saved_usd"], whole["reward_gain"]
     if money["value"] is None:
         return (
-            "Nothing can be compared: the history has no bills of both sides. Declare an incumbent "
-            "with a share or a holdout."
+            "Nothing can be compared: the history has no bills of both sides. They come with "
+            "traffic, once an incumbent is declared with a share, a ramp or a holdout."
         )
     if money["low"] is None:
         return (

@@ -34,8 +34,11 @@ def doubt(track: Track, best: Track) -> float | None:
 
 
 def spread(track: Track, mix: Sequence[tuple[float, Track]]) -> float | None:
-    """Return half of the 95 % interval of the difference from a mix, which is given as shares of
-    tracks.
+    """Return half of the 95 % interval of the difference in mean reward between a track and a mix
+    of tracks; None: there are too few stretches.
+
+    Args:
+        mix: the share and the track of each part of the mix.
     """
     stretches = _stretches(track, mix)
     if len(stretches) < LEAST_STRETCHES:

@@ -85,7 +85,9 @@ def report_of(
 def fit_family(
     name: str, reports: Iterable[Report], *, projection: str, now: float
 ) -> FamilyEstimated:
-    """Return what a family of these members knows, as its owner would publish it."""
+    """Return a family's estimates from the reports of its members, as its owner would publish
+    them.
+    """
     owner = FamilyOwner(name, lambda piece: None, rounds=FIRST_ROUNDS)
     for report in reports:
         owner.hear(report)

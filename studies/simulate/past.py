@@ -26,7 +26,9 @@ def happened(history: History, router_id: str | None, skipped: Skipped) -> Itera
 
 
 def contexts_of(settings: Settings, *, progress: Callable[[int], None] | None = None) -> Contexts:
-    """Return the contexts of prompts as a worker of these settings makes them; to be closed."""
+    """Return the contexts of prompts as a worker with these settings makes them. The caller closes
+    them.
+    """
 
     # Loaded with the first prompt: a history of contexts needs no encoder, nor its memory.
     @cache

@@ -113,7 +113,9 @@ class Ledger:
             self._later("rewards", case, copy, request_id, reward_here, case.reward_lag)
 
     def due(self, *, everything: bool = False) -> Iterator[Due]:
-        """Remove and return what is due now, or everything, without what an earlier player sent."""
+        """Remove and yield the bills and rewards that are due now, or all of them. Those that an
+        earlier player has sent are left out.
+        """
         # Delays count decisions, not time: a bill's effect depends on the decisions before it.
         while self._due and (everything or self._due[0].decided <= self.decided):
             found = heapq.heappop(self._due)

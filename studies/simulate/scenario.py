@@ -74,7 +74,7 @@ class BadScenario(Exception):
 
 
 class Happening(BaseModel):
-    """Anything that begins at a point and, with `until`, ends at one."""
+    """An event of a scenario: it begins at the point `at` and, if `until` is given, ends there."""
 
     model_config = CLOSED
 
@@ -279,8 +279,8 @@ ScenarioEvent = Annotated[
 
 
 class Policy(BaseModel):
-    """A policy: a profile of the engine with any knob or switch set otherwise, always one model,
-    chance, or history itself.
+    """A policy to be played: a profile of the engine, of which `knobs` may change single knobs, one
+    model for every request, a random model (`random`), or the recorded decisions (`recorded`).
     """
 
     model_config = CLOSED

@@ -36,7 +36,7 @@ Stack = npt.NDArray[np.float64]
 
 
 class Sums:
-    """The sums of one model's outcomes y on contexts x of d dimensions, and their range."""
+    """The sums of one model's contexts x, shape (d,), and outcomes y, and the outcomes' range."""
 
     def __init__(self, d: int) -> None:
         self.n, self.y, self.yy = 0, 0.0, 0.0
@@ -59,19 +59,19 @@ class Lines:
     """The lines of K models.
 
     Args:
-        sums: of each model, with one outcome at least.
-        first_noise: first guess of σ_a², in units.
-        relative: whether the unit of a model is its mean outcome; else 1.
-        scales: (τ, τ_0) to begin at.
+        sums: sums of each model; each has at least one outcome.
+        first_noise: first guess of σ_a², for outcomes ÷ their unit.
+        relative: whether the unit of a model's outcomes is their mean; otherwise the unit is 1.
+        scales: (τ, τ_0) at which the fit begins.
 
     Attributes:
-        units, n, levels: unit, number and mean of the outcomes, each (K,).
+        units, n, levels: unit of each model's outcomes, their number, and their mean ÷ unit, (K,).
         means, B: mean contexts and coefficients, (K, d).
-        noise: σ_a², (K,); degrees: outcomes less what is fitted of them, (K,).
-        spread: covariances of the contexts of each model, those of few calls drawn a little towards
-            that of all, (K, d, d).
-        own: covariances of the coefficients if θ_0 was known; drawn: by how much θ_0 moves them;
-            (K, d, d).
+        noise: σ_a², (K,); degrees: degrees of freedom of these estimates of σ_a², (K,).
+        spread: covariances of each model's contexts, (K, d, d). Those of a model with few calls
+            are drawn a little towards the covariance of all contexts.
+        own: covariances of the coefficients if θ_0 were known; drawn: derivative of the
+            coefficients by θ_0; both (K, d, d).
         shared: covariance of θ_0, (d, d).
         scales: (τ, τ_0).
     """
@@ -105,8 +105,12 @@ class Lines:
         self._settle()
 
     def apart(self, k: npt.NDArray[np.int_], away: Matrix) -> Vector:
-        """Return how many deviations of a feature, of these models' contexts, differences of
-        contexts, (K, d), are on average: the root of Mahalanobis' square ÷ features.
+        """Return the size of differences of contexts, in deviations of a model's contexts: the root
+        of Mahalanobis' squared distance ÷ number of features.
+
+        Args:
+            k: numbers of the models, shape (n,).
+            away: differences, one for each of these models, shape (n, d).
         """
         spread = self.spread[k]
         # A feature that never varies, as the constant, has no inverse and is none.

@@ -17,9 +17,14 @@ POINTS, LEAST_REQUESTS = 40, 20
 
 @dataclass(slots=True)
 class Bucket:
-    """Sums over some requests. `rewarded` counts those whose reward is known; `modelled` those of
-    guessed outcome; `timed` those whose bill has a time, `bins` counts them by their time;
-    `without_price` those where no price met the budget, which `lambda_t` leaves out.
+    """Sums over some requests.
+
+    Attributes:
+        rewarded: number of requests whose reward is known; modelled: number of those whose outcome
+            is a guess.
+        timed: number of requests whose bill has a time; bins: these requests, counted by time.
+        lambda_t: sum over the requests for which some price met the budget; without_price: number
+            of the other requests.
     """
 
     requests: int = 0

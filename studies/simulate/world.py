@@ -194,7 +194,7 @@ class World:
         return reward, cost_usd
 
     def times(self, index: int, model: str, times: Seconds) -> Seconds:
-        """Return how long a call of this model takes here."""
+        """Return the times of a call as they are in the scenario: slower where it says so."""
         for placed in self._slower:
             assert isinstance(placed.event, Slower)
             if placed.event.model == model and placed.start <= index < placed.end:

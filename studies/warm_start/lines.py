@@ -22,8 +22,8 @@ FEW = 2 * FOLDS
 
 
 def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
-    """Return linear predictions, shape (n, m); each prompt's come from the fit to the four fifths
-    of prompts that leave it out.
+    """Return linear predictions, shape (n, m). The predictions for a prompt come from a fit to four
+    fifths of the prompts, which do not include it.
 
     Args:
         contexts: shape (n, d), last entry 1.0; it is not penalised. A list has one such array for
@@ -46,8 +46,13 @@ def folds(count: int) -> Iterator[tuple[Rows, Rows]]:
 
 
 def predict(contexts: Array, outcomes: Array, asked: Array) -> Array:
-    """Return predictions, shape (len(asked), m), by ridge regressions on contexts with their
-    outcomes; NaN: not known. Each outcome has a ridge of its own.
+    """Return predictions by ridge regression, shape (len(asked), m).
+
+    Args:
+        contexts: contexts to learn from, shape (n, d), last entry 1.0.
+        outcomes: their outcomes, shape (n, m); NaN: not known. Each of the m columns has a ridge of
+            its own.
+        asked: contexts to predict, shape (len(asked), d).
     """
     found = np.empty((len(asked), outcomes.shape[1]))
     known = np.isfinite(outcomes)

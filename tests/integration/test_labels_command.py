@@ -89,6 +89,9 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
     done(worker, "labels", "give", "l-3", "none", "--by", "anna", router=ROUTER)
     done(worker, "labels", "give", "l-3", "none", "--by", "ben", router=ROUTER)
     assert listed(worker) == ["l-3"]
+    everything = done(worker, "labels", "list", "--all", router=ROUTER)
+    assert "taken back" in everything
+    assert "None" not in everything
     done(worker, "labels", "give", "l-3", "cant-tell", "--by", "ben", router=ROUTER)
     assert listed(worker) == []
     assert "can't tell by human:ben, revision 2" in done(worker, "explain", "l-3", router=ROUTER)

@@ -40,8 +40,7 @@ ELSEWHERE = {
 """Languages of blocks, and which test has them."""
 NOT_RUN = {
     r"pbstream broker\b": "stays; test_cli.py starts one",
-    r"pbstream pools ": "has routers of its own; test_cli.py has a test of pools",
-    r"pbstream families ": "has routers of its own; see test_learning_together.py",
+    r"pbstream families (show|export|import) ": "needs 20 rewards; see test_learning_together.py",
     r"pbstream worker( +#.*)?$": "stays; the fixture runs it",
     r"pbstream worker --prefix test\. --port 8081": "stays; test_replay_into.py starts one like it",
     r"pbstream replay .*--into": "needs that worker; test_replay_into.py plays into it",

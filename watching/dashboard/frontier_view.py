@@ -22,10 +22,11 @@ Cases = Callable[[str], Iterable[Case | Declared]]
 def frontier(
     cases: Cases, found: Survey, *, budget_usd: float, read_prior: ReadPrior
 ) -> dict[str, object]:
-    """Return reward and cost under each budget, of each model alone, and of history.
+    """Return the reward and the cost of the router under each budget, of each model alone, and of
+    the recorded decisions.
 
     Args:
-        cases: function that returns all cases for a policy of this name.
+        cases: function that returns all cases; its argument names what they are read for.
     """
     points = []
     for step in STEPS:

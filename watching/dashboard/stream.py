@@ -34,7 +34,7 @@ JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 class View(Protocol):
-    """Something that a page follows."""
+    """A part of a page that is updated while the page is open."""
 
     def changes(self, *, now: float) -> Document | None:
         """Return what differs from the numbers that were sent before; None: nothing differs."""

@@ -61,17 +61,17 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     Args:
         prompt_of: makes the prompt from a call's messages; by default the text of the last user
             message.
-        context_of: features of a call's messages, shape (d,), the last one 1.0, in place of a
-            prompt: then none leaves the process.
-        variants: names of variants in the portfolio that are called with parameters, each with the
-            name of the candidate that is called; its parameters come with the decision.
-        count: how many tokens a call's messages are; by default as LiteLLM counts them for models
-            that it has no tokenizer of.
-        verifiers: callables that look at answers, by the router's names of verifiers; see
+        context_of: returns features of a call's messages, shape (d,), the last one 1.0. They are
+            sent in place of the prompt, which then does not leave the process.
+        variants: the candidate to call for each variant in the portfolio that has parameters. The
+            parameters come with the decision.
+        count: returns the number of tokens in a call's messages. By default LiteLLM counts them as
+            it does for models whose tokenizer it lacks.
+        verifiers: callables that look at answers, by the names of the router's verifiers; see
             `Verifier`, and `follow`.
-        answer_of: what verifiers look at, of a response and the messages it answers; by default its
-            text. None: nothing that they could look at.
-        options: of `Router`, `fallback` and `timeout` above all.
+        answer_of: returns what verifiers look at, from a response and the messages that it answers;
+            by default the response's text. With None, verifiers do not look at this response.
+        options: options of `Router`, above all `fallback` and `timeout`.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class PluginReports:
         return len(self._under_way)
 
     def keep(self, task: asyncio.Task[object]) -> None:
-        """Let a task end by itself: asyncio holds tasks only weakly."""
+        """Hold a reference to a task until the task ends, as asyncio holds tasks only weakly."""
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 

@@ -1,5 +1,5 @@
-"""The router for code without an event loop: the same calls, answered by a loop in a thread of its
-own.
+"""The router for code without an event loop: it has the calls of `Router`, and runs them on an
+event loop in a thread of its own.
 """
 
 from __future__ import annotations

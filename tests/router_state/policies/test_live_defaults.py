@@ -111,6 +111,23 @@ def test_a_model_like_another_starts_with_its_coefficients_and_needs_no_pulls() 
     assert w.play(600) == pytest.approx(6e-4, rel=0.06)
 
 
+@pytest.mark.parametrize("requests", [0, 1, 30])
+def test_a_model_like_another_counts_for_no_more_than_was_seen_of_that_one(requests: int) -> None:
+    names = ("cheap", "dear")
+    w = world(models=names, cold=names)
+    if requests:
+        w.play(requests)
+    before = w.engine.state.arms
+    seen = observed(before["dear"].rewards, before.rewards)[-1, -1]
+    config = declaration(cold=names)
+    config.models["middle"] = ModelConfig(PRICES["middle"], Prior(like="dear"))  # type: ignore[index]
+    w.engine.configure(config, now=float(requests))
+    arms = w.engine.state.arms
+    copied = observed(arms["middle"].rewards, arms.rewards)
+    assert copied[-1, -1] == pytest.approx(seen, abs=0.01)
+    assert seen < 31.0
+
+
 def test_a_request_that_names_its_models_gets_one_of_them_whatever_they_cost() -> None:
     w = world(1e-4)
     w.play(400)

@@ -351,7 +351,9 @@ def test_a_model_that_had_no_chance_gets_no_estimate() -> None:
     with closing(Contexts(no_encoder)) as contexts:
         cases = Cases(happened(history, ROUTER, skipped), contexts=contexts, skipped=skipped)
         found = compare(cases, {"c": {"c": 1.0}})
+        nobody = compare([], {"a": {"a": 1.0}})
     assert "not_supported" in found["c"]
+    assert "no request" in nobody["a"]["not_supported"]
 
 
 def no_encoder(*_: Any) -> Any:

@@ -92,9 +92,10 @@ def test_a_propensity_is_the_share_of_draws_of_costs_where_no_price_meets_the_bu
     models = {
         name: ModelConfig(Price(price, price)) for name, price in zip("abc", (1, 2, 9), strict=True)
     }
-    engine = Played.start(RouterConfig(models, 1e-5, 3, "live", knobs_for("live")))
+    budget = 1.0  # so large that no call is a risk
+    engine = Played.start(RouterConfig(models, budget, 3, "live", knobs_for("live")))
     engine.state.pacer.lambda_t = UNREACHABLE
-    drawn, logged = chosen(engine, X, UNREACHABLE / 1e-5, DRAWS)
+    drawn, logged = chosen(engine, X, UNREACHABLE / budget, DRAWS)
     assert drawn.min() > 50 / DRAWS
     assert agree(drawn, logged, DRAWS)
     assert logged.sum() == pytest.approx(1.0, abs=0.005)
