@@ -94,7 +94,25 @@ def play(
     Args:
         wait: seconds for which a bill is awaited.
     """
-    judged, n = dealt.judged, len(dealt.contexts)
+    engine = started(dealt, fee=fee, exact=exact, attempts=attempts, seed=seed, wait=wait)
+    made, reward, cost = played(engine, dealt, fee=fee, wait=wait)
+    column = {name: k for k, name in enumerate(dealt.judged.models)}
+    steps = [len(one.plan.steps) if one.plan is not None else 0 for one in made]
+    second = [len(_called(dealt, one, i, column)[0]) > 1 for i, one in enumerate(made)]
+    return Run(
+        float(reward.mean()),
+        float(cost.mean()) / dealt.judged.budget,
+        float(np.mean(np.array(steps) > 1)),
+        float(np.mean(second)),
+        float(np.mean(np.array(steps) == 1)),
+    )
+
+
+def started(
+    dealt: Dealt, *, fee: float, exact: bool, attempts: int, seed: int, wait: float = FOREVER
+) -> Played:
+    """Return an engine before its first request, see `play`."""
+    judged = dealt.judged
     verifiers = {"attempts": Declared({"v": Verifier(fee, exact)}, attempts)}
     declared = verifiers if attempts > 1 else {}
     models = dict(zip(judged.models, map(ModelConfig, judged.prices), strict=True))
@@ -103,7 +121,14 @@ def play(
         knobs_for("live", {"seed": seed, "commitment_ttl_seconds": wait}),
     )
     config = RouterConfig(models, judged.budget, d, "live", knobs, capabilities=declared)
-    engine, column = Played.start(config), {name: k for k, name in enumerate(judged.models)}
+    return Played.start(config)
+
+
+def played(
+    engine: Played, dealt: Dealt, *, fee: float, wait: float = FOREVER
+) -> tuple[list[RequestRecord], Array, Array]:
+    """Play an engine; return each request's record, reward and cost in dollars."""
+    n, column = len(dealt.contexts), {name: k for k, name in enumerate(dealt.judged.models)}
     reward, cost = np.zeros(n), np.zeros(n)
     made: list[RequestRecord] = []
     for i in range(n):
@@ -118,15 +143,7 @@ def play(
         called, looked = _called(dealt, record, i, column)
         reward[i] = dealt.rewards[i, called[-1]]
         cost[i] = dealt.costs[i, called].sum() + fee * looked
-    steps = [len(one.plan.steps) if one.plan is not None else 0 for one in made]
-    second = [len(_called(dealt, one, i, column)[0]) > 1 for i, one in enumerate(made)]
-    return Run(
-        float(reward.mean()),
-        float(cost.mean()) / judged.budget,
-        float(np.mean(np.array(steps) > 1)),
-        float(np.mean(second)),
-        float(np.mean(np.array(steps) == 1)),
-    )
+    return made, reward, cost
 
 
 def _called(

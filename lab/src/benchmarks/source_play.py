@@ -42,7 +42,7 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
     n = len(one.x)
     asked = np.random.default_rng(seed + 10_000).random(n) < share
     mode = method if method in ("offset", "on") else "off"
-    engine = Played.start(_config(one, seed, mode))
+    engine = Played.start(config_of(one, seed, mode))
     form = Form(method) if method in FORMS else None
     chosen, pairs, advised = np.zeros(n, np.int64), 0, float("nan")
     for t in range(n):
@@ -65,12 +65,13 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
             if mode == "off":
                 advised = pairs
             mode = str(advice)
-            engine.configure(_config(one, seed, mode), now=float(t))
+            engine.configure(config_of(one, seed, mode), now=float(t))
     earned = one.gold[np.arange(n), chosen]
     return Run(float(earned.mean()), _late(earned, asked), advised)
 
 
-def _config(one: World, seed: int, mode: str) -> RouterConfig:
+def config_of(one: World, seed: int, mode: str) -> RouterConfig:
+    """Return a router's declaration; `mode` is the judges' `calibrate`."""
     models = {
         f"m{k}": ModelConfig(Price(1.0, 1.0), onboarding_pulls=0) for k in range(one.gold.shape[1])
     }
