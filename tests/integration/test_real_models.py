@@ -119,6 +119,7 @@ async def test_conversations_outages_and_times_are_replayed_to_the_bit_and_prove
         home, models=cached, budget_usd_per_request=0.002, latency_target={"p95_ms": 2000}
     )
     await service.send("routers", declared)
+    judged: dict[int, int] = {}
     for n in range(60):
         turn = request(home, f"q{n}", seed=n, input_tokens=1_500 + 40 * n, session_id=f"s{n % 4}")
         await service.send("requests", turn)
@@ -139,9 +140,16 @@ async def test_conversations_outages_and_times_are_replayed_to_the_bit_and_prove
         if n % 10 == 7:
             whole = {"router_id": home, "session_id": f"s{n % 4}", "reward": 0.8, "source": "user"}
             await service.send("rewards", {**whole, "revision": n})
+            # The label is about the requests that were decided before it was booked.
+            judged[n] = n // 4 + 1
+            labels = sum({m % 4: count for m, count in judged.items()}.values())
+            await service.until(
+                lambda labels=labels: service.lambda_of(home).get("rewards_applied") == labels,
+                "the session's label",
+            )
     await service.until(lambda: service.lambda_of(home).get("settled") == 60, "the bills")
     # The sessions s1 and s3 are judged, up to q57 and q47.
-    await service.until(lambda: service.lambda_of(home).get("rewards_applied") == 27, "rewards")
+    assert service.lambda_of(home)["rewards_applied"] == 27
     standing = service.lambda_of(home)["latency"]
     assert standing["known"] == 60 and standing["p95_ms"] == 2000
     candidates = (service.route("q59") or {})["candidates"]
