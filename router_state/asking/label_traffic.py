@@ -85,34 +85,33 @@ class LabelTraffic(Struct, gc=False):
 
     def count(self, at: float, seconds: float) -> None:
         """Count a request of the present period."""
-        before, self.at = self.at, at
-        k = self._part(seconds)
+        k = self._part(at, seconds)
         if not self.seen[k]:
-            self.at = before
             self._learn_span(seconds)
-            self.at = self.first = at
+            self.first = at
+        self.at = at
         self.seen[k] += 1
 
     def _learn_span(self, seconds: float) -> None:
         """Learn from the part of the last request, which has ended, how its requests came."""
         if self.at < self.begins or self.first < self.begins:
             return  # it was learned when its period ended
-        k, part = self._part(seconds), seconds / PERIOD_PARTS
+        k, part = self._part(self.at, seconds), seconds / PERIOD_PARTS
         span = min(max((self.at - self.first) / part, 0.0), 1.0)
         # Other parts are taken for like the first one that is known.
         self.spans = self.spans or [round(span, 2)] * PERIOD_PARTS
         before = self.spans[k]
         self.spans[k] = round(before + LATEST_WEIGHT * (span - before), 2)
 
-    def _part(self, seconds: float) -> int:
-        return min(max(int((self.at - self.begins) / seconds * PERIOD_PARTS), 0), PERIOD_PARTS - 1)
+    def _part(self, at: float, seconds: float) -> int:
+        return min(max(int((at - self.begins) / seconds * PERIOD_PARTS), 0), PERIOD_PARTS - 1)
 
     def left(self, seconds: float) -> float:
         """Return the expected number of requests between the last one and the period's end."""
         if not self.usual:
             passed = self.at - self.since
             return _later(sum(self.seen) - 1, passed, seconds - (self.at - self.begins))
-        k, total = self._part(seconds), sum(self.usual)
+        k, total = self._part(self.at, seconds), sum(self.usual)
         even = EVEN * total / PERIOD_PARTS
         usual = [(1.0 - EVEN) * n + even for n in self.usual]
         passed = min(max((self.at - self.begins) / seconds * PERIOD_PARTS - k, 0.0), 1.0)

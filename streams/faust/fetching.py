@@ -47,7 +47,7 @@ FETCH_BYTES = 64 * 1024
 backlog waits until the fetch before its own is read (`benchmarks.stream`, the row with a backlog
 of bills).
 """
-FEEDBACK = ("costs", "rewards", "leases", "kin")
+FETCHED_TOGETHER = ("costs", "rewards", "leases", "kin")
 """Topics whose events may wait for each other: nobody waits for an answer to them."""
 LOOK_FOR_TOPICS_EVERY = 1.0
 """Seconds between two looks at whether the topics of a commit are still there."""
@@ -91,7 +91,7 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         super().__post_init__()
         self.start_at, self.caught_up = {}, frozenset()
         self.set_aside = SetAside(self.app.settings)
-        self.pace = FetchPace({self.app.settings.topic(name) for name in FEEDBACK})
+        self.pace = FetchPace({self.app.settings.topic(name) for name in FETCHED_TOGETHER})
         self._gate = asyncio.Lock()
         self._seeking = 0  # seeks that are asked for and not done yet
 

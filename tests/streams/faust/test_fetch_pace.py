@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from schemas.topic_roles import SOURCES
 from streams.faust.fetch_pace import CALM, FULL, LATEST, LONGEST, SOON, FetchPace
-from streams.faust.fetching import FEEDBACK
+from streams.faust.fetching import FETCHED_TOGETHER
 
 SHARES = st.floats(0, 1)
 CHANGELOG = "changelog"
@@ -59,7 +59,7 @@ class Assignment:
 
 def paced(share: float) -> tuple[FetchPace, Fetcher, Clock]:
     clock, fetcher = Clock(), Fetcher()
-    pace = FetchPace(FEEDBACK, lambda: share, clock)
+    pace = FetchPace(FETCHED_TOGETHER, lambda: share, clock)
     pace.of(fetcher)
     return pace, fetcher, clock
 
