@@ -39,6 +39,10 @@ class Beside(Protocol):
 class Planner(Protocol):
     """A capability that lets the requests in the window choose plans as well as single calls."""
 
+    @property
+    def weighs(self) -> bool:
+        """Tell whether it gives choices their propensities, as each may have a plan."""
+
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
     ) -> Options:

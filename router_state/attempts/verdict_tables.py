@@ -145,15 +145,16 @@ class Tables:
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
         for name, table in self.tables.items():
-            table.show(
-                self.firsts[name],
-                self.verifiers[name].usd,
-                self.sure,
-                self.likely,
-                self.hopeful,
-                DEVIATIONS,
-                self.comes.get(name, 1.0),
-            )
+            if table.is_stale:
+                table.show(
+                    self.firsts[name],
+                    self.verifiers[name].usd,
+                    self.sure,
+                    self.likely,
+                    self.hopeful,
+                    DEVIATIONS,
+                    self.comes.get(name, 1.0),
+                )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
         """Return the numbers of the looks that a request can't have, as it has only these

@@ -55,9 +55,10 @@ class Attempts(Capability):
         tables: what their verdicts mean.
         evidence: what was learned of these tables, and of the verifiers.
         said: by slot of the window, the verifiers that the request named, where it named any.
+        weighs: see `arms.Planner`.
     """
 
-    __slots__ = ("declared", "evidence", "said", "shown", "tables")
+    __slots__ = ("declared", "evidence", "said", "shown", "tables", "weighs")
     name = NAME
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
@@ -66,7 +67,7 @@ class Attempts(Capability):
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.evidence, self.shown = Evidence(self.tables, journal), Told()
+        self.evidence, self.shown, self.weighs = Evidence(self.tables, journal), Told(), False
         self.tables.keep(arms.names)
 
     @classmethod
@@ -109,6 +110,7 @@ class Attempts(Capability):
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
+        self.weighs = self.declared.max_attempts > 1
         if not (before.verifiers or self.declared.verifiers):
             return
         self.tables.declare(self.declared.verifiers, self.arms.names)

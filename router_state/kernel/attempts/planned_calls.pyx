@@ -54,10 +54,10 @@ cdef class Planning:
         seen: predictions for the arms, with their draws.
         models: cost models of the arms.
         sure, hopeful: what plans are made by, and what they are tried by where there is none.
-        shut: numbers of looks that can't be taken.
         per_dollar: what a dollar costs in reward.
         left_usd: dollars that all calls may be expected to cost, and the looks; most_usd: what they
             stay below in nine of ten cases.
+        shut: numbers of looks that can't be taken.
     """
 
     def __init__(
@@ -66,11 +66,10 @@ cdef class Planning:
         list models,
         Looks sure,
         Looks hopeful,
-        *,
-        shut=(),
         Real per_dollar,
         Real left_usd,
         Real most_usd,
+        shut=(),
     ):
         K: Index = seen.K
         if not len(models) == len(seen.excluded) == sure.K == hopeful.K == K:
