@@ -53,6 +53,16 @@ class Planner(Protocol):
                 dollars. per_dollar: price of a dollar then, which scores contain.
         """
 
+    def share_of(self, debt: float) -> float:
+        """Return what requests cost, as a share of what solutions of the dollar dual say.
+
+        Args:
+            debt: dollars charged beyond the budget so far, in budgets of a request.
+        """
+
+    def solved(self, mean: float, debt: float) -> None:
+        """Note what a solution says that a request costs; like the debt, in budgets."""
+
 
 class Slotted(Protocol):
     """A capability that stores something for each slot of the window; `Capability` names its

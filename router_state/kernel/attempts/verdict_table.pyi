@@ -35,5 +35,6 @@ class VerdictTable:
         likely: Looks,
         hopeful: Looks,
         away: float,
+        apart: float,
         comes: float,
     ) -> None: ...

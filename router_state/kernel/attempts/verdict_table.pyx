@@ -292,21 +292,33 @@ cdef class VerdictTable:
         return passed / rights, slipped / wrongs
 
     def show(
-        self, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away, Real comes
+        self,
+        Index look,
+        Real usd,
+        Looks sure,
+        Looks likely,
+        Looks hopeful,
+        Real away,
+        Real apart,
+        Real comes,
     ):
-        """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
-        whose rows have changed since the last call, or of all after `renew`.
+        """Write `likelihoods` and ρ into looks, at worst, as expected and at best: those of the
+        models whose rows have changed since the last call, or of all after `renew`.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
-            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
+            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those of
+                their ρ.
             comes: share of the verdicts that come: without one, an answer passes.
         """
         held = scratch(4 * self.J)
         room: Floats = of_block(held)
-        for edge in range(1, self.J):
-            for looks in (sure, likely, hopeful):
-                (<Looks>looks).charge(look + edge - 1, comes * usd, self.values[2 * self.J])
+        rho: Real = self.values[2 * self.J]
+        more: Real = apart * sqrt(self.values[2 * self.J + 1])
+        for number in range(look, look + self.J - 1):
+            sure.charge(number, comes * usd, min(rho + more, 1.0))
+            likely.charge(number, comes * usd, rho)
+            hopeful.charge(number, comes * usd, max(rho - more, 0.0))
         for k in range(self.K):
             if self._stale[k] > 0.0:
                 self._spread(self.row_of(k), away, room)
