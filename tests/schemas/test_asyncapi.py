@@ -57,7 +57,7 @@ def test_schemas_have_stable_ids() -> None:
     files = schema_files()
     for topic in EVENTS:
         assert (
-            json.loads(files[f"{topic}.json"])["$id"]
+            json.loads(files[f"schemas/{topic}.json"])["$id"]
             == schema_id(topic)
             == f"urn:paretobandit:schemas:v1:{topic}"
         )
@@ -69,7 +69,7 @@ def test_schemas_have_stable_ids() -> None:
 )
 def test_parser_of_asyncapi_finds_no_fault() -> None:
     ran = subprocess.run(
-        [str(ROOT / "tools" / "asyncapi-check"), str(FOLDER / "asyncapi.json")],
+        [str(ROOT / "tools" / "asyncapi-check"), str(FOLDER / "schemas" / "asyncapi.json")],
         capture_output=True,
         text=True,
         check=False,
