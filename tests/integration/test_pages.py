@@ -29,7 +29,7 @@ from tests.pages import PAGES, ROOT
 ELSEWHERE = {
     "json": "tests/integration/test_wire_page.py sends them, and compares the answers",
     "python": "test_cli.py (README), tests/doors/integrations/test_integrate_page.py",
-    "install": "tests/house/test_wheel.py",
+    "install": "tests/release/test_wheel.py",
     "http": "tests/doors/integrations/test_integrate_page.py",
     "http-client": "tests/doors/integrations/test_integrate_page.py",
     "litellm": "tests/doors/integrations/test_integrate_page.py",
