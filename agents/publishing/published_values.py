@@ -67,7 +67,7 @@ def route_value(
             applied["request"], applied["since"] = record.offset, since
     if record.candidates is not None:
         value["candidates"] = found = _candidates(record.candidates)
-        for field, by_arm in registered.told_of_arms(record).items():
+        for field, by_arm in registered.candidate_fields(record).items():
             for candidate, said in zip(found, by_arm, strict=True):
                 candidate[field] = said
         if fallbacks := _fallbacks(found, record.model):

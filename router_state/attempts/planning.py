@@ -48,8 +48,8 @@ def plan(
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
     shut = EVERY_LOOK
-    if choice.request.said is not None:
-        shut = tables.shut(choice.request.said_of("attempts"))
+    if choice.request.fields is not None:
+        shut = tables.shut(choice.request.field_of("attempts"))
     if len(shut) == len(tables.looks):
         return
     if declared.max_attempts < 2:

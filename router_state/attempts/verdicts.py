@@ -15,7 +15,7 @@ from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
-from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
@@ -70,15 +70,15 @@ class Attempts(Capability):
         self.tables.keep(arms.names)
 
     @classmethod
-    def read(cls, said: Said) -> Declared | None:
+    def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if said.verifiers is None:
+        if wire.verifiers is None:
             return None
         found = {
             name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in said.verifiers.items()
+            for name, one in wire.verifiers.items()
         }
-        return Declared(found, said.max_attempts or 2)
+        return Declared(found, wire.max_attempts or 2)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
@@ -92,9 +92,9 @@ class Attempts(Capability):
         return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
 
     @classmethod
-    def asked(cls, said: SaidRequest) -> tuple[str, ...] | None:
+    def asked(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
-        return None if said.verifiers is None else tuple(said.verifiers)
+        return None if wire.verifiers is None else tuple(wire.verifiers)
 
     @classmethod
     def pack_declared(cls, declared: Declared | None) -> Json | None:
@@ -137,7 +137,7 @@ class Attempts(Capability):
         """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
         VerdictOutOfRange, ChainTooLong.
         """
-        if choice.request.said is not None:
+        if choice.request.fields is not None:
             self._note_unknown(choice)
         follows = choice.request.follows
         if follows is None:
@@ -151,7 +151,7 @@ class Attempts(Capability):
 
     def _note_unknown(self, choice: Choice) -> None:
         """Note the verifiers of a request that the router does not declare."""
-        named = choice.request.said_of(self.name) or ()
+        named = choice.request.field_of(self.name) or ()
         if unknown := [name for name in named if name not in self.declared.verifiers]:
             choice.note(self.name, unknown)
 
@@ -169,9 +169,9 @@ class Attempts(Capability):
             self.journal.pieces.add(PIECE)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
-        return following.told(kept)
+        return following.route_fields(kept)
 
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
@@ -201,9 +201,9 @@ class Attempts(Capability):
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability. A router without verifiers plans nothing and stores nothing."""
-        if choice.request.said is None and not self.said:
+        if choice.request.fields is None and not self.said:
             return
-        said = choice.request.said_of(self.name) if self.declared.verifiers else None
+        said = choice.request.field_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:
