@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ground.files.array_folder import Array
-from studies.warm_start.frontier import Bought, gains_of, told_gain
+from studies.warm_start.frontier import Bought, gain_text, gains_of
 from studies.warm_start.observations import Observations
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def sentence(worth: Worth) -> str:
     if len(worth.models) == 1:
         return f"There is nothing to route: {worth.models[0].model} is the only model."
     if worth.told_apart is False:
-        largest = "" if most is None else f" At most it is {told_gain(most)}."
+        largest = "" if most is None else f" At most it is {gain_text(most)}."
         return (
             f"Your prompts do not tell the models apart: over {worth.prompts:,} prompts routing "
             f"gains nothing beyond chance over the best fixed mix of models.{largest}"
@@ -178,7 +178,7 @@ def sentence(worth: Worth) -> str:
     return (
         f"Routing gains most at ${most.budget_usd:.2g} per request: {most.routed:.3f}, "
         f"where the best fixed mix of models earns {most.mix:.3f}: a gain of "
-        f"{told_gain(most)}{guessed}."
+        f"{gain_text(most)}{guessed}."
     )
 
 
