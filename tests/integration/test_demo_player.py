@@ -12,11 +12,10 @@ from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
 from commands.demo.shocks import SHOCKS
-from commands.demo.stage import running_worker
 from schemas import RouterDeclared
 from schemas.routers import ModelDeclared
 from streams.log.service_topics import create_topics
-from tests.integration.commands import named_apart
+from tests.integration.commands import named_apart, running_worker
 
 
 def vectors(count: int, *, router_id: str) -> Scenario:
