@@ -115,7 +115,7 @@ class Outages(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability; there is no piece while all models answer."""
-        return () if self.availability.values() is None else (PIECE,)
+        return (PIECE,) if self.availability.is_kept else ()
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""
