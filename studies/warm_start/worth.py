@@ -85,8 +85,8 @@ class Worth:
 
     @property
     def most(self) -> Bought | None:
-        """Return the budget at which routing gains most over the best fixed mix; one with a gain
-        beyond chance, if there is any.
+        """Return the budget at which routing gains most over the best fixed mix, among those with a
+        gain beyond chance if there are any.
         """
         sure = [bought for bought in self.frontier if bought.gain > bought.off]
         return max(sure or self.frontier, key=lambda bought: bought.gain, default=None)
