@@ -4,6 +4,7 @@ group is small enough that other partitions get their turn.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine
 from typing import Final
 
@@ -18,16 +19,15 @@ from ground.messages import Record
 FEW: Final = 64
 """Number of events in a group at the start."""
 FEWEST: Final = 16
-"""Least number of events to which the size of groups is reduced."""
-GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.002, 0.005
-"""Seconds of a full group below which groups grow, and above which they shrink. A request of
-another partition may have to wait this long (`benchmarks.stream`, the row with a backlog of
-bills).
+"""Least number of events that a group takes if as many wait."""
+TURN: Final = 0.004
+"""Seconds that a full group may take. A request of another partition may have to wait this long
+(`benchmarks.stream`, the row with a backlog of bills).
 """
-SLOW_IN_A_ROW: Final = 4
-"""Number of slow groups in a row before groups shrink: a single one may have lost the processor to
-another program. The thread's own clock would not count that, but is a system call, which takes 100
-µs in some containers.
+RECENT: Final = 8
+"""Number of the last groups of which the quickest counts. A slow group may have lost the processor
+to another program. The thread's own clock would not count that, but is a system call, which takes
+100 µs in some containers.
 """
 
 Decode = Callable[[str, list[Record]], Batch]
@@ -37,7 +37,11 @@ Spawn = Callable[[Coroutine[object, object, None]], object]
 
 
 class GroupSize:
-    """The number of events that a group can apply in a few milliseconds.
+    """The number of events that a group can apply in `TURN` seconds, as the last groups have shown.
+
+    Partitions whose events are equally heavy have groups of the same size, whatever else runs on
+    the machine: if one had smaller groups, its turns would bring it less, and its events would
+    wait for seconds beside partitions that keep up.
 
     Args:
         most: the largest size.
@@ -45,15 +49,18 @@ class GroupSize:
 
     def __init__(self, most: int) -> None:
         self.events, self._most = min(FEW, most), most
-        self._slow = 0
+        self._each: deque[float] = deque(maxlen=RECENT)
 
     def applied(self, events: int, seconds: float) -> None:
         """Note the seconds that a group of `events` events took."""
-        self._slow = self._slow + 1 if seconds > SHRINK_ABOVE_SECONDS else 0
-        if self._slow == SLOW_IN_A_ROW:
-            self.events, self._slow = max(self.events // 2, min(FEWEST, self._most)), 0
-        elif events >= self.events and seconds < GROW_BELOW_SECONDS:
-            self.events = min(self.events * 2, self._most)
+        # A group of few events costs little more than an empty one, which tells nothing of a full
+        # one.
+        if 2 * events < self.events and seconds < TURN:
+            return
+        self._each.append(seconds / max(events, 1))
+        if len(self._each) == RECENT:
+            fit = TURN // max(min(self._each), TURN / self._most)
+            self.events = min(max(int(fit), FEWEST), self._most)
 
 
 class NextGroup:
