@@ -29,6 +29,11 @@ RECENT: Final = 8
 to another program. The thread's own clock would not count that, but is a system call, which takes
 100 µs in some containers.
 """
+AT_ONCE: Final = 2
+"""Turns' worth of requests that a group may have where so many wait. Partitions take turns, so the
+one with the most requests would fall behind if it could take no more than the others; and an event
+of a larger group costs less.
+"""
 
 Decode = Callable[[str, list[Record]], Batch]
 """Function that makes a batch of a topic's events, given the topic's name without the prefix."""
@@ -61,6 +66,10 @@ class GroupSize:
         if len(self._each) == RECENT:
             fit = TURN // max(min(self._each), TURN / self._most)
             self.events = min(max(int(fit), FEWEST), self._most)
+
+    def holding(self, requests: int) -> int:
+        """Return the number of events of a group if so many requests wait."""
+        return max(self.events, min(requests, AT_ONCE * self.events, self._most))
 
 
 class NextGroup:
@@ -150,7 +159,8 @@ class NextGroup:
         heads = [queue[0] for name in self._topics if (queue := self._inbox.queues[name])]
         # Packed routers are not unpacked for this.
         heaviest = max((self._weight(head) or 0 for head in heads), default=0)
-        return max(min(self.size.events, left // max(heaviest, 1)), 1)
+        size = self.size.holding(len(self._inbox.queues["requests"]))
+        return max(min(size, left // max(heaviest, 1)), 1)
 
     def _share(self, name: str, most: int) -> int:
         """Return how many events of a topic a group takes if it has room for `most` events of this

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.taking.next_group import FEW, FEWEST, RECENT, TURN, GroupSize
+from agents.taking.next_group import AT_ONCE, FEW, FEWEST, RECENT, TURN, GroupSize
 
 MOST = 512
 
@@ -55,8 +55,17 @@ def test_few_events_tell_nothing_unless_they_are_slow() -> None:
     assert size.events == pytest.approx(TURN / 1e-5, rel=0.1)
 
 
+@given(st.integers(1, MOST), st.integers(0, 3 * MOST))
+def test_many_requests_have_the_turns_of_several_groups(most: int, waiting: int) -> None:
+    size = GroupSize(most)
+    found = size.holding(waiting)
+    assert size.events <= found <= min(AT_ONCE * size.events, most)
+    assert found >= min(waiting, AT_ONCE * size.events, most)
+    assert found == size.events or found <= waiting
+
+
 def test_groups_are_never_larger_than_the_setting() -> None:
     size = GroupSize(1)
     for seconds in (1.0, 0.0) * RECENT:
         size.applied(1, seconds)
-        assert size.events == 1
+        assert size.events == size.holding(MOST) == 1
