@@ -45,8 +45,8 @@ class GroupSize:
     """The number of events that a group can apply in `TURN` seconds, as the last groups have shown.
 
     Partitions whose events are equally heavy have groups of the same size, whatever else runs on
-    the machine: if one had smaller groups, its turns would bring it less, and its events would
-    wait for seconds beside partitions that keep up.
+    the machine. A partition with smaller groups than the others would be served less in its turns,
+    and its events would wait for seconds.
 
     Args:
         most: the largest size.
