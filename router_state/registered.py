@@ -53,6 +53,8 @@ _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
 """Capabilities that publish fields of a request beside what they keep of it."""
+_HEADED = tuple(kind for kind in KINDS if "head" in vars(kind))
+"""Capabilities that store fields in the head."""
 
 
 def read(wire: Any) -> dict[str, object]:
@@ -204,6 +206,6 @@ def head(state: RouterState) -> dict[str, Json]:
     """Return the fields of the head that capabilities store."""
     there = {one.name: one for one in state.capabilities}
     found: dict[str, Json] = {}
-    for kind in KINDS:
+    for kind in _HEADED:
         found |= kind.head(there.get(kind.name))
     return found
