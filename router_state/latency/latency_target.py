@@ -92,7 +92,7 @@ class Latency(Capability):
         """See arms.Beside."""
         if self.timing.per_unit <= 0.0:
             return None
-        costs = self.timing.costs(window.contexts, window.size)
+        costs = self.timing.costs(window.rows(), window.size)
         return costs * WAIT_PRICES[: window.size, None]
 
     def weigh(self, choice: Choice) -> None:
