@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
+from router_state.attempts.planned_spend import PlannedSpend
 from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
@@ -31,7 +32,7 @@ from router_state.record import RequestRecord
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    tables by signal, pairs by verifier, and the labels of each model.
+    tables by signal, pairs by verifier, the labels of each model, and what requests cost.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
@@ -39,6 +40,7 @@ class _Kept(Struct, array_like=True):
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
+    spend: PlannedSpend = field(default_factory=PlannedSpend)
 
 
 NOTHING_SHUT: dict[int, frozenset[int]] = {}
@@ -55,9 +57,11 @@ class Attempts(Capability):
         tables: what their verdicts mean.
         evidence: what was learned of these tables, and of the verifiers.
         said: by slot of the window, the verifiers that the request named, where it named any.
+        spend: what requests cost, beside what solutions of the dollar dual said.
+        weighs: see `arms.Planner`.
     """
 
-    __slots__ = ("declared", "evidence", "said", "shown", "tables")
+    __slots__ = ("declared", "evidence", "said", "shown", "spend", "tables", "weighs")
     name = NAME
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
@@ -66,7 +70,8 @@ class Attempts(Capability):
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.evidence, self.shown = Evidence(self.tables, journal), Told()
+        self.evidence, self.shown, self.weighs = Evidence(self.tables, journal), Told(), False
+        self.spend = PlannedSpend()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -109,6 +114,7 @@ class Attempts(Capability):
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
+        self.weighs = self.declared.max_attempts > 1
         if not (before.verifiers or self.declared.verifiers):
             return
         self.tables.declare(self.declared.verifiers, self.arms.names)
@@ -191,6 +197,22 @@ class Attempts(Capability):
         shut = self._shut() if self.said else NOTHING_SHUT
         return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
 
+    def share_of(self, debt: float) -> float:
+        """See arms.Planner. First calls of new models are beside the dual."""
+        window = self.arms.window
+        if window is None or not (len(self.said) < window.size or any(self.said.values())):
+            self.spend.mean = 0.0
+            return 1.0  # no request has a verifier, so none has a plan
+        if not self.arms.onboarding:
+            self.spend.count(debt, window.next)
+        return self.spend.share
+
+    def solved(self, mean: float, debt: float) -> None:
+        """See arms.Planner."""
+        window = self.arms.window
+        self.spend.solved(mean, debt, 0 if window is None else window.next)
+        self.journal.pieces.add(PIECE)
+
     def _shut(self) -> dict[int, frozenset[int]]:
         return {slot: self.tables.shut(said) for slot, said in self.said.items()}
 
@@ -215,6 +237,7 @@ class Attempts(Capability):
     def begin_window(self) -> None:
         """See Capability."""
         self.said = {}
+        self.spend.mean = 0.0
         self.journal.pieces.add(PIECE)
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
@@ -262,7 +285,8 @@ class Attempts(Capability):
             return None
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
-        return orjson.dumps([*kept, to_builtins(self.evidence.pairs), tables.labels])
+        kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
+        return orjson.dumps(kept)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
@@ -270,7 +294,7 @@ class Attempts(Capability):
             found = decoded(kept, _Kept, self.name)
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
-            self.said, self.evidence.pairs = dict(found.said), found.pairs
+            self.said, self.evidence.pairs, self.spend = dict(found.said), found.pairs, found.spend
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
 
@@ -279,6 +303,8 @@ class Attempts(Capability):
         yield from self.tables.faults()
         if not all(one.is_sound for one in self.evidence.pairs.values()):
             yield "pairs of verdicts and labels"
+        if not self.spend.is_sound:
+            yield "spend of requests with plans"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
