@@ -81,9 +81,7 @@ class Inbox:
             self.idle.clear()
         self._since = time.monotonic()
         self._taken[name] = records[-1].offset + 1
-        self._bytes[name] = (
-            self._bytes[name] - _weight(records) if self.queues[name] else 0
-        )
+        self._bytes[name] = self._bytes[name] - _weight(records) if self.queues[name] else 0
         if name in self._full and self._bytes[name] < self._max_bytes * DRAINED:
             self._full.discard(name)
             if name not in self._held:
