@@ -62,7 +62,8 @@ def decide(
     if choice.why == "ucb":
         for follow in hooks.follow:
             follow(choice, state.chance, pacer.budget_usd)
-        choice.why = choice.reason or "ucb"
+        if choice.reason is not None:
+            choice.why = choice.reason
     own = choice.k
     for instead in hooks.instead:
         instead(choice, partial(policy.chance_of, state, choice))
