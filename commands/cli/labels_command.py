@@ -255,7 +255,8 @@ def import_(
     \b
       label-studio  an export as JSON: ratings, numbers, choices; skipped tasks: can't tell
       argilla       dataset.records.to_json, or records as the server returns them with responses
-      langfuse      scores of an annotation queue, as GET /api/public/v2/scores?queueId=… returns
+      langfuse      scores of an annotation queue, as GET /api/public/v3/scores?queueId=… returns
+                    with &fields=subject,details,annotation, or version 2
       jsonl         lines with "request_id", "reward" (or "cant_tell": true) and "by"
 
     Words count as well: good, up, yes, 👍 are 1; bad, down, no, 👎 are 0. Who labelled stands in

@@ -56,6 +56,20 @@ def test_scores_of_a_queue_of_langfuse_that_people_gave() -> None:
     ]
 
 
+def test_scores_of_a_queue_as_version_3_of_langfuse_returns_them() -> None:
+    assert read("langfuse-queue-scores-v3.json", "langfuse", Scale(0.0, 1.0)) == [
+        ("7f3c", 0.75, "clx0anna"),
+        ("7f3d", 0.0, "clx0ben"),
+        ("7f40", 1.0, "clx0ben"),
+    ]
+
+
+def test_scores_of_version_3_without_their_traces_say_what_to_ask_for() -> None:
+    score = {"id": "s", "source": "ANNOTATION", "dataType": "NUMERIC", "name": "q", "value": 1}
+    with pytest.raises(Unconvertible, match="fields=subject,details,annotation"):
+        given_in("langfuse", json.dumps({"data": [score]}).encode())
+
+
 def test_lines_with_a_reward_or_a_word() -> None:
     lines = [
         {"request_id": "a", "reward": 0.3, "by": "anna"},
