@@ -287,7 +287,9 @@ def import_(
     elif events:
         _send(session, events)
     what = "would be sent" if dry_run else "sent"
-    click.echo(f"{len(events)} labels {what}, {same} were there already.", err=dry_run)
+    labels = "1 label" if len(events) == 1 else f"{len(events)} labels"
+    there = "1 was" if same == 1 else f"{same} were"
+    click.echo(f"{labels} {what}, {there} there already.", err=dry_run)
 
 
 def _events(

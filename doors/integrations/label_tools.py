@@ -102,9 +102,9 @@ def given_in(tool: str, raw: bytes) -> list[Given]:
 
 
 def _from_label_studio(task: Document) -> Iterator[Given]:
-    data = task["data"]
     if "annotations" not in task:
         raise Unconvertible("has no annotations: export as JSON, not as JSON-MIN or CSV")
+    data = task["data"]
     for one in task["annotations"]:
         by, at = person_of(one.get("completed_by")), one.get("updated_at") or one.get("created_at")
         if one.get("was_cancelled"):

@@ -128,8 +128,8 @@ def test_what_is_not_on_the_scale_is_refused_with_what_to_do(value: Any) -> None
 @pytest.mark.parametrize(
     ("tool", "document", "why"),
     [
-        ("label-studio", [{"request_id": "a", "reward": 4}], "item 0: this is not a label-studio"),
-        ("label-studio", [{"data": {"request_id": "a"}}], "not as JSON-MIN"),
+        ("label-studio", [{"annotations": []}], "item 0: this is not a label-studio"),
+        ("label-studio", [{"request_id": "a", "reward": 4}], "export as JSON, not as JSON-MIN"),
         ("label-studio", [{"data": {}, "annotations": [{"was_cancelled": True}]}], "request_id"),
         ("argilla", [{"id": "a"}], "item 0: this is not a argilla export"),
         ("langfuse", {"id": "a"}, "item 0: this is not a langfuse export"),
