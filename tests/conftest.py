@@ -40,8 +40,8 @@ if not any(map(os.environ.get, NAMES)) and all(map(shutil.which, ("java", "mvn")
 TESTS = Path(__file__).parent
 SERVICES = TESTS / "integration"
 WAITING = (
-    *("chaos", "client", "containers", "doors/gateway", "doors/integrations", "integration"),
-    *("parity", "reference"),
+    *("client", "containers", "doors/gateway", "doors/integrations", "integration", "parity"),
+    *("reference", "release"),
 )
 """Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [

@@ -33,7 +33,7 @@ def asked(
         contained=contained,
         needs=needs_of(event),
         session_id=event.session_id,
-        said=registered.asked(event),
+        fields=registered.asked(event),
         follows=follows_of(event),
     )
 

@@ -164,7 +164,7 @@ class Kin:
 
     @property
     def known_noise(self) -> float:
-        """Return σ²; 0 while no router has said anything."""
+        """Return σ², the noise of a reward; 0 while no router has reported."""
         return self.noise if self.total or self.brought else 0.0
 
     def scatter_of(self, model: str) -> Scatter:

@@ -14,7 +14,6 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys as Key
 
-from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
 from doors.gateway.api_keys import Keys, new_key
 from schemas import RewardObserved, decode
@@ -23,7 +22,7 @@ from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from streams.settings import Settings
 from tests.integration.browsing import chromium, faults, violations
-from tests.integration.commands import done, new_service
+from tests.integration.commands import done, new_service, running_worker
 from tests.integration.test_dashboard import (
     CSS,
     NETWORK_CHANGED,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.cli.labels_command import TOOLS as OF_COMMAND
-from doors.integrations.label_scale import Scale, chosen, last_said, reward_of
+from doors.integrations.label_scale import Scale, chosen, last_labels, reward_of
 from doors.integrations.label_tools import TOOLS, Given, Task, exported, given_in
 from doors.integrations.payload_items import Unconvertible
 from schemas import MalformedEvent
@@ -173,12 +173,12 @@ def test_of_several_labels_of_a_person_in_one_file_the_last_one_counts(
         "annotations": [*annotations, rated(3) | {"completed_by": 8}],
     }
     given = given_in("label-studio", json.dumps([task]).encode())
-    found = last_said(given, lambda one: str(one.by))
+    found = last_labels(given, lambda one: str(one.by))
     assert [(one.request_id, one.by, reward_of(one, FIVE)) for one in found] == [
         ("12345", "7", last),
         ("12345", "8", 0.5),
     ]
-    assert len(last_said(given, lambda one: "one person")) == 1
+    assert len(last_labels(given, lambda one: "one person")) == 1
 
 
 def test_several_choices_are_no_label_and_what_is_empty_says_nothing() -> None:
