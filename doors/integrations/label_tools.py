@@ -61,7 +61,7 @@ def _argilla_record(one: Task) -> Document:
     return {
         "id": one.request_id,
         "fields": {"answer": one.link or one.request_id},
-        "metadata": {"router_id": one.router_id, "request_id": one.request_id},
+        "metadata": {},  # a dataset refuses metadata that its settings do not name
         "suggestions": {},
         "responses": {},
         "vectors": {},
