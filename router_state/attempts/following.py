@@ -197,7 +197,7 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
     return table, chain.failures.gap(reward, table.alike)
 
 
-def told(kept: Json) -> dict[str, object]:
+def route_fields(kept: Json) -> dict[str, object]:
     """Return the fields of `pb.routes`, see `schemas.routes.Chain`."""
     chain = converted(kept, Chain, "chain of a request")
     unknown = {"unknown_verifiers": list(chain.unknown)} if chain.unknown else {}

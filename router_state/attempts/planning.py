@@ -50,8 +50,8 @@ def plan(
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
     shut = EVERY_LOOK
-    if choice.request.said is not None:
-        shut = tables.shut(choice.request.said_of("attempts"))
+    if choice.request.fields is not None:
+        shut = tables.shut(choice.request.field_of("attempts"))
     if len(shut) == len(tables.looks):
         if choice.propensity <= 0.0:
             choice.propensity = choice.seen.chance_of(choice.k)

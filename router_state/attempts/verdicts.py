@@ -16,7 +16,7 @@ from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
-from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
@@ -75,15 +75,15 @@ class Attempts(Capability):
         self.tables.keep(arms.names)
 
     @classmethod
-    def read(cls, said: Said) -> Declared | None:
+    def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if said.verifiers is None:
+        if wire.verifiers is None:
             return None
         found = {
             name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in said.verifiers.items()
+            for name, one in wire.verifiers.items()
         }
-        return Declared(found, said.max_attempts or 2)
+        return Declared(found, wire.max_attempts or 2)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
@@ -97,9 +97,9 @@ class Attempts(Capability):
         return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
 
     @classmethod
-    def asked(cls, said: SaidRequest) -> tuple[str, ...] | None:
+    def asked(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
-        return None if said.verifiers is None else tuple(said.verifiers)
+        return None if wire.verifiers is None else tuple(wire.verifiers)
 
     @classmethod
     def pack_declared(cls, declared: Declared | None) -> Json | None:
@@ -148,7 +148,7 @@ class Attempts(Capability):
             self._fit(self.arms.names)
             following.check(request.follows, self.tables)
             chain = following.begin(choice, self.tables, self.arms, self.name)
-        unknown = () if request.said is None else self._unknown(choice)
+        unknown = () if request.fields is None else self._unknown(choice)
         if unknown:
             chain = structs.replace(chain or Chain(), unknown=unknown)
         if chain is not None:
@@ -157,7 +157,7 @@ class Attempts(Capability):
 
     def _unknown(self, choice: Choice) -> tuple[str, ...]:
         """Return the verifiers of a request that the router does not declare."""
-        named = choice.request.said_of(self.name) or ()
+        named = choice.request.field_of(self.name) or ()
         return tuple(name for name in named if name not in self.declared.verifiers)
 
     def rule_out(self, choice: Choice) -> None:
@@ -174,9 +174,9 @@ class Attempts(Capability):
             self.journal.pieces.add(PIECE)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
-        return following.told(kept)
+        return following.route_fields(kept)
 
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
@@ -220,9 +220,9 @@ class Attempts(Capability):
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability. A router without verifiers plans nothing and stores nothing."""
-        if choice.request.said is None and not self.said:
+        if choice.request.fields is None and not self.said:
             return
-        said = choice.request.said_of(self.name) if self.declared.verifiers else None
+        said = choice.request.field_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:

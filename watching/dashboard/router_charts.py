@@ -83,14 +83,14 @@ class Charts:
         table = rows.astype(np.float64)
         column = {name: table[:, at] for name, at in COLUMN.items()}
         spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
-        budgets, told = column["budget_usd"], _filled(column["lambda_t"])
+        budgets, lambdas = column["budget_usd"], _filled(column["lambda_t"])
         counts = table[:, FIXED:]
         decided = counts.sum(axis=1)
         return {
             "begins": first.tolist(),
             "at": last.tolist(),
             "requests": column["decided"].cumsum().tolist(),
-            "lambda": told,
+            "lambda": lambdas,
             "ratio": [
                 None if mean is None or not budget else mean / budget
                 for mean, budget in zip(spend, _filled(budgets), strict=True)

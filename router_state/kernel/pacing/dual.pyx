@@ -43,7 +43,7 @@ cdef class Options:
         if n < 1 or K < 1:
             raise ValueError(f"nobody chooses among {K} arms for {n} contexts")
         self.n, self.K, self.total, self.dollars = n, K, 0.0, 0.0
-        self.array = np.zeros(2 * (K + 1) * n)
+        self.array = np.empty(2 * (K + 1) * n)
         self.values = view(self.array)
 
     @classmethod
