@@ -1,4 +1,4 @@
-"""The spend of requests that may have plans, beside what the solutions of the dollar dual said.
+"""The spend of requests that may have plans, beside the expectation of the dollar dual.
 
 A solution lets every request of the window have its best plan. Fewer plans are made: a draw counts
 for half, verdicts are assumed to tell little, a limit of money keeps a second call out. So requests
@@ -22,7 +22,7 @@ MOST_OFF = 2.0
 
 
 class PlannedSpend(Struct, array_like=True, gc=False):
-    """What requests were charged since the first solution, and what the solutions said of them.
+    """Sums over the last requests: the charges of requests, and what the solutions said of them.
 
     Attributes:
         charged, said: sums over the last requests.

@@ -30,7 +30,7 @@ mean.
 """
 
 NOTHINGS = tuple((NOTHING,) * count for count in range(MOST_ATTEMPTS + 1))
-"""By number of calls, what is known of them at first."""
+"""Empty knowledge of a plan, by its number of calls."""
 ONE = NOTHINGS[1]
 Stop = tuple[str | None, float | None, float]
 """The verifier of an answer, the least verdict that passes, and the dollars of a verdict."""
