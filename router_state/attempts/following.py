@@ -200,7 +200,9 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
 def route_fields(kept: Json) -> dict[str, object]:
     """Return the fields of `pb.routes`, see `schemas.routes.Chain`."""
     chain = converted(kept, Chain, "chain of a request")
-    unknown = {"unknown_verifiers": list(chain.unknown)} if chain.unknown else {}
+    unknown: dict[str, object] = {}
+    if chain.unknown:
+        unknown["unknown_verifiers"] = list(chain.unknown)
     if not chain.follows:
         return unknown
     found: dict[str, object] = {"follows": chain.follows, "number": chain.number}

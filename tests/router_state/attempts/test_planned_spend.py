@@ -44,6 +44,9 @@ def test_nothing_is_counted_before_a_solution_or_without_a_request() -> None:
     assert spend == PlannedSpend(mean=1.0, debt=5.0, slot=3)
 
 
-@pytest.mark.parametrize("broken", [{"said": float("nan")}, {"charged": -1.0}, {"slot": WINDOW}])
-def test_sums_that_cannot_be_are_found(broken: dict[str, float]) -> None:
-    assert not PlannedSpend(**broken).is_sound
+@pytest.mark.parametrize(
+    "broken",
+    [PlannedSpend(said=float("nan")), PlannedSpend(charged=-1.0), PlannedSpend(slot=WINDOW)],
+)
+def test_sums_that_cannot_be_are_found(broken: PlannedSpend) -> None:
+    assert not broken.is_sound
