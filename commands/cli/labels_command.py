@@ -255,7 +255,8 @@ def import_(
     \b
       label-studio  an export as JSON: ratings, numbers, choices; skipped tasks: can't tell
       argilla       dataset.records.to_json, or records as the server returns them with responses
-      langfuse      scores of an annotation queue, as GET /api/public/v2/scores?queueId=… returns
+      langfuse      scores of an annotation queue, as GET /api/public/v3/scores?queueId=… returns
+                    with &fields=subject,details,annotation, or version 2
       jsonl         lines with "request_id", "reward" (or "cant_tell": true) and "by"
 
     Words count as well: good, up, yes, 👍 are 1; bad, down, no, 👎 are 0. Who labelled stands in
@@ -286,7 +287,9 @@ def import_(
     elif events:
         _send(session, events)
     what = "would be sent" if dry_run else "sent"
-    click.echo(f"{len(events)} labels {what}, {same} were there already.", err=dry_run)
+    labels = "1 label" if len(events) == 1 else f"{len(events)} labels"
+    there = "1 was" if same == 1 else f"{same} were"
+    click.echo(f"{labels} {what}, {there} there already.", err=dry_run)
 
 
 def _events(

@@ -220,17 +220,22 @@ class Asking(Capability):
     # A label.
 
     def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
-        """See Capability: count the first label of a person, by whether it was asked for."""
-        wanted, state = wanted_of(record), self.state
-        if wanted is None or state is None or wanted.answered or event.reward is None:
+        """See Capability: count the answers that a person has labelled, by whether the label was
+        asked for; an answer of which all labels are withdrawn counts no more."""
+        wanted, state, is_of_people = wanted_of(record), self.state, self.declared.is_of_people
+        if wanted is None or state is None or not is_of_people(event.source):
             return
-        if not self.declared.is_of_people(event.source):
+        left = record.label is not None and is_of_people(record.label.source)
+        answered = event.reward is not None or left
+        if answered == wanted.answered:
             return
-        model = state.models.setdefault(record.model, OfModel())
+        model, one = state.models.setdefault(record.model, OfModel()), 1 if answered else -1
         # What was asked before the counts began anew, as when a model left, is not counted.
-        model.answered += wanted.drawn and model.answered < model.asked
-        model.unasked += not wanted.drawn
-        self._keep(record, structs.replace(wanted, answered=True))
+        if wanted.drawn:
+            model.answered = min(max(model.answered + one, 0), model.asked)
+        else:
+            model.unasked = max(model.unasked + one, 0)
+        self._keep(record, structs.replace(wanted, answered=answered))
 
     # Its state.
 
