@@ -12,6 +12,7 @@ from router_state.arms import Arms
 from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
 from router_state.attempts.published_plans import plan_fields
+from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
@@ -27,11 +28,12 @@ from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
 from router_state.record import RequestRecord
+from router_state.shared_numbers import ByModel
 
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    tables by signal, pairs by verifier, and the labels of each model.
+    tables by signal, pairs by verifier, the labels of each model, and what is shared of verifiers.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
@@ -39,6 +41,7 @@ class _Kept(Struct, array_like=True):
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
+    shared: dict[str, SharedVerdicts] = {}
 
 
 NOTHING_SHUT: dict[int, frozenset[int]] = {}
@@ -115,6 +118,7 @@ class Attempts(Capability):
         verifiers = self.declared.verifiers
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
+        self.evidence.keep_shared()
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.said = {}
@@ -124,6 +128,8 @@ class Attempts(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         self._fit([name for name in self.arms.names if name != model])
+        for one in self.evidence.shared.values():
+            one.without(model)
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
         """Give every table one row per arm, in the order of the arms."""
@@ -249,6 +255,23 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.alert(record, now)
 
+    # What a family learns of verifiers.
+
+    def shares(self) -> ByModel:
+        """See Capability."""
+        self._fit(self.arms.names)
+        return self.evidence.tellable()
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """See Capability: tables follow from the router's own labels and from what others say."""
+        self._fit(self.arms.names)
+        self.evidence.take_shared(told)
+
+    def start_over(self) -> None:
+        """See Capability."""
+        for one in self.evidence.shared.values():
+            one.keep()
+
     # Its state.
 
     @property
@@ -262,7 +285,10 @@ class Attempts(Capability):
             return None
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
-        return orjson.dumps([*kept, to_builtins(self.evidence.pairs), tables.labels])
+        kept += [to_builtins(self.evidence.pairs), tables.labels]
+        # A router that shares nothing has the bytes it had before.
+        shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
+        return orjson.dumps([*kept, *shared])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
@@ -271,6 +297,7 @@ class Attempts(Capability):
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
             self.said, self.evidence.pairs = dict(found.said), found.pairs
+            self.evidence.shared = found.shared
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
 
