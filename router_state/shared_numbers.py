@@ -9,7 +9,7 @@ expects between routers before any of them has told anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -49,7 +49,7 @@ Packed: TypeAlias = dict[str, bytes]
 class Sharing(Protocol):
     """A capability that shares numbers; `Capability` names its hooks."""
 
-    name: str
+    name: ClassVar[str]
 
     def shares(self) -> ByModel: ...
     def take_shared(self, told: ByModel | None) -> None: ...

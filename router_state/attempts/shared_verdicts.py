@@ -13,7 +13,6 @@ h_aj ~ N(0, OWN). See `VerdictTable`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -217,12 +216,13 @@ class _Parts(Struct):
     level: Vector
 
     @classmethod
-    def of(cls, table: VerdictTable) -> Any:
+    def of(cls, table: VerdictTable) -> _Parts:
         """Return copies."""
         J, array = table.J, table.array
         rows = array[2 * J + 2 :].reshape(table.K, 4 * J + 1)
-        by_bin = (rows[:, n * J : (n + 1) * J].copy() for n in range(4))
-        return cls(array[:J].copy(), array[J : 2 * J].copy(), *by_bin, rows[:, -1].copy())
+        own, spread, counts, labels = (rows[:, n * J : (n + 1) * J].copy() for n in range(4))
+        h, shared = array[:J].copy(), array[J : 2 * J].copy()
+        return cls(h, shared, own, spread, counts, labels, rows[:, -1].copy())
 
 
 def _prior(table: VerdictTable) -> VerdictTable:
@@ -258,4 +258,4 @@ def _counts(precision: Vector, means: Vector) -> Vector:
     p = np.array([1.0 / (1.0 + exp_of(-one)) for one in means.tolist()])
     n = min(float(precision[0] / (p[0] * (1.0 - p[0]))), MOST_BELIEVED)
     beyond = np.concatenate([[1.0], np.cumprod(p)])
-    return n * (beyond - np.concatenate([beyond[1:], [0.0]]))
+    return np.asarray(n * (beyond - np.concatenate([beyond[1:], [0.0]])), np.float64)
