@@ -1,5 +1,5 @@
 # make demo    the service on your machine: a broker, a worker, 1,824 prompts, a live view
-# make test    everything that has to hold: style, types, layers, all tests and the quick round of chaos
+# make test    everything that has to hold before a change lands: style, types, layers, tests on real parts
 SHELL := /bin/bash
 UV = $(shell command -v uv || echo .cache/uv/bin/uv)
 RUN = $(UV) run --no-sync
@@ -7,13 +7,14 @@ RUN = $(UV) run --no-sync
 # Containers set it to stay small. Tests start some hundred Python processes, and each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo setup test test-lab test-reference pytest lint fuzz worlds chaos chaos-quick soak site beside
+.PHONY: help demo setup test test-release test-lab test-reference pytest lint fuzz worlds chaos soak site beside
 
 help:
 	@echo 'make demo                          play the benchmark through a real worker on a real broker'
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
-	@echo 'make test                          set-up, lint and all tests, with the quick round of chaos'
+	@echo 'make test                          set-up, lint and the tests of what a change may break'
+	@echo 'make test-release                  what only a release needs: wheel, images, site, demo, LiteLLM as a proxy, a round of chaos'
 	@echo 'make test-lab                      types and tests of the laboratory, lab/'
 	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
@@ -21,7 +22,6 @@ help:
 	@echo 'make fuzz                          10,000 drawn examples of every event and of sequences of events (an hour or more)'
 	@echo 'make worlds                        a million drawn events to 2,000 drawn routers, an hour at most (ARGS="--minutes 5")'
 	@echo 'make chaos                         kill and cut for hours; lab/docs/chaos.md has the report (ARGS="--scale 0.1")'
-	@echo 'make chaos-quick                   that round alone: everything that can break, some minutes'
 	@echo 'make beside                        play other routers beside this one: lab/docs/beside.md (ARGS="--quick")'
 	@echo 'make soak                          half an hour at half load: lab/docs/soak.md (ARGS="--minutes 10")'
 
@@ -41,9 +41,14 @@ lint:
 # Style and types beside the tests, which wait for brokers at first.
 test: setup
 	@$(MAKE) --no-print-directory -j 2 lint pytest
+	@echo 'Wheel, images, site, demo, LiteLLM as a proxy, the reference library and a round of chaos: make test-release'
 
 pytest:
-	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/reference $(ARGS)
+	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/release --ignore tests/containers --ignore tests/parity --ignore tests/reference $(ARGS)
+
+test-release:
+	@tools/setup release
+	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder tests/release tests/containers tests/parity $(ARGS)
 
 test-lab:
 	@tools/setup lab
@@ -67,9 +72,6 @@ fuzz: setup
 
 worlds: setup
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(RUN) python -W error -m tests.worlds.run $(ARGS)
-
-chaos-quick: setup
-	$(RUN) pytest tests/chaos/test_quick_round.py $(ARGS)
 
 soak:
 	@tools/setup lab

@@ -195,14 +195,20 @@ class Rounds:
 
 
 def compare(ours: Ours, theirs: Theirs | Ours, *, rounds: int, n: int = SHORT) -> Rounds:
-    """Let both sides play rounds of n requests in turn, after two rounds to warm up."""
+    """Let both sides play rounds of n requests in turn, after one round to warm up.
+
+    In a round each side plays n requests after the other side and n requests after itself: the
+    first of these find the processor's caches full of the other side's data, and take twice as
+    long.
+    """
     found = Rounds()
-    for number in range(rounds + 2):
-        pair = ((found.ours, ours), (found.theirs, theirs))
-        for seconds, side in pair if number % 2 else pair[::-1]:
-            deciding, learning = side.play(n)
-            if number >= 2:
-                seconds.append((deciding / n, learning / n))
+    for number in range(rounds + 1):
+        seconds = {True: np.zeros(2), False: np.zeros(2)}
+        for is_ours in (True, False, False, True):
+            seconds[is_ours] += (ours if is_ours else theirs).play(n)
+        if number:
+            found.ours.append(tuple(seconds[True] / (2 * n)))
+            found.theirs.append(tuple(seconds[False] / (2 * n)))
     return found
 
 

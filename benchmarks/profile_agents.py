@@ -44,8 +44,7 @@ STAGES: tuple[tuple[str, Any, str], ...] = (
     ("persist, publish: record batches", BatchBuilder, "close"),
     ("publish: the decision as JSON", route_requests, "route_value"),
     ("publish: pb.lambda", publish, "_update"),
-    ("metrics", Metrics, "finished"),
-    ("metrics", Metrics, "count"),
+    ("metrics", Metrics, "group"),
 )
 """Functions that are timed, by stage; what one of them calls of another counts there only."""
 REST = "the rest: lock, ack, lists, the event loop"

@@ -48,7 +48,7 @@ def _judge(one: SourceStanding) -> Iterator[str]:
     if not one.pairs:
         yield f"{one.source} has no pair with gold yet"
     elif one.agreement is not None:
-        yield f"{one.source} agrees with gold at {said(one.agreement)}, {_count(one.pairs)}"
+        yield f"{one.source} agrees with gold at {text_of(one.agreement)}, {_count(one.pairs)}"
     for model in one.models or ():
         yield from _model(one.source, model)
     if one.set_aside:
@@ -57,7 +57,7 @@ def _judge(one: SourceStanding) -> Iterator[str]:
     if one.since_then is not None and _is_clear(one.since_then):
         yield (
             f"{one.source} has changed what it said of {one.judged_again} answers by "
-            f"{said(one.since_then)}"
+            f"{text_of(one.since_then)}"
         )
 
 
@@ -70,7 +70,7 @@ def _advice(one: SourceStanding) -> Iterator[str]:
     if off and one.calibrate != "offset":
         most = max(off, key=lambda model: abs(model.offset.value))
         yield (
-            f"{one.source} is off by {said(most.offset)} on {most.model}: {switch}, and its "
+            f"{one.source} is off by {text_of(most.offset)} on {most.model}: {switch}, and its "
             "labels count without that"
         )
     elif one.calibrate is None:
@@ -94,20 +94,21 @@ def _model(source: str, model: ModelMeasured) -> Iterator[str]:
     favour = model.favour
     if favour is not None and _is_clear(favour):
         how = "favours" if favour.value > 0.0 else "disfavours"
-        yield f"{source} {how} {model.model} by {said(favour)}, {_count(model.pairs)}"
+        yield f"{source} {how} {model.model} by {text_of(favour)}, {_count(model.pairs)}"
     elif _is_clear(model.offset):
         where = "above" if model.offset.value > 0.0 else "below"
-        yield f"{source} is {where} gold on {model.model} by {said(model.offset)}, " + _count(
-            model.pairs
+        yield (
+            f"{source} is {where} gold on {model.model} by {text_of(model.offset)}, "
+            + _count(model.pairs)
         )
     if model.taken_off is not None:
         less = f"{abs(model.taken_off):.2f} {'less' if model.taken_off > 0.0 else 'more'}"
         yield f"labels of {source} for {model.model} count {less}"
     if model.lately is not None and _differs(model.lately, model.offset):
-        yield f"{source} has lately been off by {said(model.lately)} on {model.model}"
+        yield f"{source} has lately been off by {text_of(model.lately)} on {model.model}"
 
 
-def said(one: Estimate) -> str:
+def text_of(one: Estimate) -> str:
     """Write an estimate with half of its interval, or with both ends where the interval is not
     centred on the estimate.
     """

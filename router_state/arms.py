@@ -40,6 +40,10 @@ class Beside(Protocol):
 class Planner(Protocol):
     """A capability that lets the requests in the window choose plans as well as single calls."""
 
+    @property
+    def weighs(self) -> bool:
+        """Tell whether it gives choices their propensities, as each may have a plan."""
+
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
     ) -> Options:
@@ -49,6 +53,16 @@ class Planner(Protocol):
             rewards: the same requests' expected rewards, where the costs of `single` are other than
                 dollars. per_dollar: price of a dollar then, which scores contain.
         """
+
+    def share_of(self, debt: float) -> float:
+        """Return what requests cost, as a share of what solutions of the dollar dual say.
+
+        Args:
+            debt: dollars charged beyond the budget so far, in budgets of a request.
+        """
+
+    def solved(self, mean: float, debt: float) -> None:
+        """Note what a solution says that a request costs; like the debt, in budgets."""
 
 
 class Slotted(Protocol):

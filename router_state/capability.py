@@ -70,7 +70,7 @@ class Capability:
     # Its declaration.
 
     @classmethod
-    def read(cls, said: Any) -> object | None:
+    def read(cls, wire: Any) -> object | None:
         """Return this capability's part of a router's declaration on the wire (`schemas.routers`);
         None: the router does not declare the capability.
 
@@ -104,14 +104,14 @@ class Capability:
         return None
 
     @classmethod
-    def asked(cls, said: Any) -> object | None:
+    def asked(cls, wire: Any) -> object | None:
         """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
-        in `Asked.said`; None: the request has no such part.
+        in `Asked.fields`; None: the request has no such part.
         """
         return None
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """Return the fields of `pb.routes` for what this capability stored of a call, which stands
         under its name in `Call.kept`.
         """
@@ -119,11 +119,11 @@ class Capability:
 
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
-        """Return further fields of `pb.routes` for a decided request, beside those of `told`."""
+        """Return further fields of `pb.routes` for a decided request, beside `route_fields`."""
         return {}
 
     @classmethod
-    def told_of_arms(cls, noted: Any) -> Mapping[str, Sequence[object]]:
+    def candidate_fields(cls, noted: Any) -> Mapping[str, Sequence[object]]:
         """Return fields of the candidates on `pb.routes`, each by arm, for what this capability
         noted of the request (`Choice.note`).
         """

@@ -78,7 +78,7 @@ class Choice(Struct, gc=False, eq=False):
 
     def note(self, name: str, what: object) -> None:
         """Note something of the request under a capability's name, for a later hook and for
-        `Capability.told_of_arms`.
+        `Capability.candidate_fields`.
         """
         self.noted = {**(self.noted or {}), name: what}
 

@@ -97,7 +97,7 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     if not state.hooks.complete and (
         event.session_id is not None
         or follows is not None
-        or (event.said is not None and registered.is_undeclared(event.said))
+        or (event.fields is not None and registered.is_undeclared(event.fields))
     ):
         registered.begin(state)
     followed = None if follows is None else records.get(follows.request_id)

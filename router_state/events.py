@@ -60,7 +60,7 @@ class Asked(Struct, frozen=True, gc=False):
         needs: what the model must be able to do; None: not stated.
         session_id: the conversation that the request belongs to.
         follows: the request that it follows, and what was seen of that one's answer.
-        said: fields of capabilities, by their names, see `registered.asked`.
+        fields: those of capabilities, by their names, see `registered.asked`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the request's record keeps them.
     """
@@ -74,12 +74,12 @@ class Asked(Struct, frozen=True, gc=False):
     contained: tuple[int, int] | None = None
     needs: Needs | None = None
     session_id: str | None = None
-    said: Mapping[str, Json] | None = None
+    fields: Mapping[str, Json] | None = None
     follows: Follows | None = None
 
-    def said_of(self, name: str) -> Json:
+    def field_of(self, name: str) -> Json:
         """Return a capability's part of the request; None: the request has no such part."""
-        return None if self.said is None else self.said.get(name)
+        return None if self.fields is None else self.fields.get(name)
 
 
 class Charged(Struct, frozen=True, gc=False):

@@ -53,31 +53,33 @@ _ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
 """Capabilities that publish fields of a request beside what they keep of it."""
+_HEADED = tuple(kind for kind in KINDS if "head" in vars(kind))
+"""Capabilities that store fields in the head."""
 
 
-def read(said: Any) -> dict[str, object]:
+def read(wire: Any) -> dict[str, object]:
     """Return the declarations of capabilities in a router's declaration on the wire, by name."""
-    found = {kind.name: kind.read(said) for kind in KINDS}
+    found = {kind.name: kind.read(wire) for kind in KINDS}
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
-def asked(said: Any) -> dict[str, object] | None:
+def asked(wire: Any) -> dict[str, object] | None:
     """Return the fields of capabilities in a request on the wire, by capability; None: none."""
     found: dict[str, object] | None = None
     for kind in _ASKED:
-        if (one := kind.asked(said)) is not None:
+        if (one := kind.asked(wire)) is not None:
             found = found or {}
             found[kind.name] = one
     return found
 
 
-def told(record: RequestRecord) -> dict[str, object]:
+def route_fields(record: RequestRecord) -> dict[str, object]:
     """Return the fields of `pb.routes` for what capabilities stored of a call."""
     found: dict[str, object] = {}
     if record.call is not None and record.call.kept:
         for kind in KINDS:
             if kind.name in record.call.kept:
-                found |= kind.told(record.call.kept[kind.name])
+                found |= kind.route_fields(record.call.kept[kind.name])
     return found
 
 
@@ -87,16 +89,16 @@ def published(record: RequestRecord) -> dict[str, object]:
     if record.call is not None or record.noted is not None:
         for kind in _PUBLISHING:
             found |= kind.published(record)
-    return found | told(record)
+    return found | route_fields(record)
 
 
-def told_of_arms(record: RequestRecord) -> dict[str, Sequence[object]]:
+def candidate_fields(record: RequestRecord) -> dict[str, Sequence[object]]:
     """Return the fields that capabilities add to a decision's candidates, by arm."""
     found: dict[str, Sequence[object]] = {}
     if record.noted is not None:
         for kind in KINDS:
             if kind.name in record.noted:
-                found |= kind.told_of_arms(record.noted[kind.name])
+                found |= kind.candidate_fields(record.noted[kind.name])
     return found
 
 
@@ -209,6 +211,6 @@ def head(state: RouterState) -> dict[str, Json]:
     """Return the fields of the head that capabilities store."""
     there = {one.name: one for one in state.capabilities}
     found: dict[str, Json] = {}
-    for kind in KINDS:
+    for kind in _HEADED:
         found |= kind.head(there.get(kind.name))
     return found

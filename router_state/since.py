@@ -34,7 +34,7 @@ MOST_LETTERS = 4_000
 """Most bytes of all steps together: enough for several hundred forgotten requests that are not in
 a row.
 """
-MOST_TOLD = 16
+MOST_EXPLAINED = 16
 """Most decisions whose steps are kept: after a crash the last answers are published again. A
 decision without steps needs no place; that is nearly every decision of a batch.
 """
@@ -43,7 +43,7 @@ UNKNOWN = "?"
 
 
 Packed = tuple[str, int, list[tuple[int, str]]]
-"""The steps, `since_seq` and `told`, as stored."""
+"""The steps, `since_seq` and `explained`, as stored."""
 
 
 class Step(NamedTuple):
@@ -66,23 +66,23 @@ class Since:
 
     Attributes:
         steps: at most `MOST_STEPS` steps, or only `UNKNOWN`.
-        told: {seq: steps} of the last decisions that had any steps.
+        explained: {seq: steps} of the last decisions that had any steps.
         since_seq: seq of the first decision whose steps are known.
     """
 
     steps: list[str] = field(default_factory=list)
-    told: dict[int, str] = field(default_factory=dict)
+    explained: dict[int, str] = field(default_factory=dict)
     since_seq: int = 1
 
     def pack(self) -> list[Json]:
         """Return the steps as JSON."""
-        return [self.text(), self.since_seq, list(self.told.items())]
+        return [self.text(), self.since_seq, list(self.explained.items())]
 
     @classmethod
     def unpack(cls, packed: Packed) -> Since:
         """Invert `pack`, once the JSON has been converted to `Packed`."""
-        text, since_seq, told = packed
-        return cls(text.split(), dict(told), since_seq)
+        text, since_seq, explained = packed
+        return cls(text.split(), dict(explained), since_seq)
 
     def text(self) -> str:
         """Return the steps as the text that is stored and published."""
@@ -92,17 +92,17 @@ class Since:
         """Store the steps under a decision that they led to, and begin anew."""
         if not self.steps:
             return
-        told = self.told
-        told[seq], self.steps = " ".join(self.steps), []
-        while len(told) > MOST_TOLD or (
-            len(told) > 1 and sum(map(len, told.values())) > MOST_LETTERS
+        explained = self.explained
+        explained[seq], self.steps = " ".join(self.steps), []
+        while len(explained) > MOST_EXPLAINED or (
+            len(explained) > 1 and sum(map(len, explained.values())) > MOST_LETTERS
         ):
-            self.since_seq = next(iter(told)) + 1
-            del told[self.since_seq - 1]
+            self.since_seq = next(iter(explained)) + 1
+            del explained[self.since_seq - 1]
 
     def led_to(self, seq: int) -> str | None:
         """Return the steps that led to a decision; None if they are no longer kept."""
-        return self.told.get(seq, "") if seq >= self.since_seq else None
+        return self.explained.get(seq, "") if seq >= self.since_seq else None
 
     def billed(self, offset: int, *, waited: bool = False) -> None:
         """Note a bill; `waited`: the bill came before its decision. A bill without an offset (−1)

@@ -1,5 +1,5 @@
-"""Write the JSON Schema of every topic, and AsyncAPI's document of all: `python -m schemas.export
-[--check] [FOLDER]`.
+"""Write the JSON Schemas of every topic and of a scenario, and AsyncAPI's document of all topics:
+`python -m schemas.export [--check] [FOLDER]`.
 """
 
 import argparse
@@ -11,19 +11,21 @@ from schemas import EVENTS
 from schemas.asyncapi import document, page
 from schemas.cloud_events import schema_id
 from schemas.event import Value
+from studies.simulate.scenario import Scenario
 
-FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
-"""Folder of the published schemas."""
+FOLDER = Path(__file__).parents[1] / "docs"
+"""Folder of the pages, which the published schemas are among."""
+WRITTEN = ("schemas/*.json", "schemas/*.md", "scenarios/*.json")
+"""Files of `FOLDER` that this module alone writes."""
 
 
 def schema_files() -> dict[str, str]:
-    """Render the JSON Schema of each topic's value, the AsyncAPI document and its page, by file
-    name.
-    """
-    schemas = {f"{topic}.json": _schema(topic, event) for topic, event in EVENTS.items()}
+    """Render the JSON Schemas, the AsyncAPI document and its page, by path in `FOLDER`."""
+    schemas = {f"schemas/{topic}.json": _schema(topic, event) for topic, event in EVENTS.items()}
     return {name: _json(schema) for name, schema in schemas.items()} | {
-        "asyncapi.json": _json(document()),
-        "README.md": page(),
+        "schemas/asyncapi.json": _json(document()),
+        "schemas/README.md": page(),
+        "scenarios/schema.json": _json(Scenario.model_json_schema()),
     }
 
 
@@ -40,7 +42,11 @@ def _json(value: object) -> str:
 
 
 def _present(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in folder.glob("*") if path.suffix in (".json", ".md")}
+    return {
+        path.relative_to(folder).as_posix(): path
+        for pattern in WRITTEN
+        for path in folder.glob(pattern)
+    }
 
 
 def differences(folder: Path) -> list[str]:
@@ -54,19 +60,19 @@ def differences(folder: Path) -> list[str]:
 
 def write(folder: Path) -> None:
     """Make a folder hold exactly the schemas of today."""
-    folder.mkdir(parents=True, exist_ok=True)
     wanted = schema_files()
     for name, path in _present(folder).items():
         if name not in wanted:
             path.unlink()
     for name, text in wanted.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the schemas, or with `--check` exit with 1 where they differ from the code."""
     parser = argparse.ArgumentParser(
-        prog="python -m schemas.export", description="JSON Schemas of all topics"
+        prog="python -m schemas.export", description="JSON Schemas of all topics and of scenarios"
     )
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument(

@@ -65,7 +65,7 @@ class FamilyCount(Content):
 
 
 class WouldRoute(Content):
-    """Say what the router would have answered where the incumbent did."""
+    """The router's own choice, where the request was left to the incumbent."""
 
     model: ModelName
     reason: RouteReason

@@ -40,26 +40,29 @@ if not any(map(os.environ.get, NAMES)) and all(map(shutil.which, ("java", "mvn")
 TESTS = Path(__file__).parent
 SERVICES = TESTS / "integration"
 WAITING = (
-    *("chaos", "client", "containers", "doors/gateway", "doors/integrations", "integration"),
-    *("parity", "reference"),
+    *("client", "containers", "doors/gateway", "doors/integrations", "integration", "parity"),
+    *("reference", "release"),
 )
 """Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [
-    *("dashboard", "pages", "quick_round", "label_inbox", "wheel", "cli", "litellm", "compose"),
-    *("audit", "worth", "label_sources", "replay_into", "demo", "async_router", "hazards"),
-    *("request_bounds", "secured", "hear_kin", "worlds", "audit_clean", "record_streams"),
-    *("litellm_proxy", "parity", "image", "readiness", "slow_and_lost", "crew", "asyncapi"),
-    *("snapshot_elsewhere", "tables", "client_settings", "estimates", "scenario"),
-    *("redeclaring", "audit_finds", "in_force_compacted", "replay_order", "restarts"),
-    *("replay_verify", "exchange_grants", "pools", "attempts_stream", "ramp_sessions"),
-    *("audit_labels", "parity_kafka", "integrate_page", "core_machine", "any_order"),
-    *("commit_model", "collecting", "layers", "asking", "learning_together", "ownership"),
-    *("http", "prose", "dashboard_pools", "unreadable", "watched", "service", "projections"),
-    *("incumbents_kept", "refusing", "live_defaults", "replay_report", "pool_model"),
-    *("verifier_alerts", "period_money", "projections_on_kafka", "propensity", "refused"),
-    *("dashboard_verifiers", "pool", "broker", "handover", "aside", "door", "operators_pack"),
-    *("proof", "real_models", "damage", "private_names", "export", "site", "ticks"),
-    *("command_line", "dashboard_proof", "weights"),
+    *("dashboard", "pages", "litellm", "demo", "wheel", "quick_round", "cli", "replay_into"),
+    *("image", "compose", "record_streams", "parity", "audit", "label_sources"),
+    *("integrate_page", "secured", "hear_kin", "worth", "client_settings", "async_router"),
+    *("ownership", "estimates", "hazards", "snapshot_elsewhere", "commit_model"),
+    *("asyncapi_parser", "scenario", "audit_clean", "label_inbox", "litellm_proxy"),
+    *("replay_verify", "worlds", "refusing", "refused", "restarts", "audit_drawn"),
+    *("ramp_sessions", "replay_order", "asking", "parity_kafka", "readiness", "any_order"),
+    *("core_machine", "collecting", "crew", "broker", "slow_and_lost", "http"),
+    *("dashboard_pools", "tables", "redeclaring", "audit_learned", "dashboard_proof"),
+    *("exchange_grants", "period_money", "damage", "aside", "snapshot", "attempts_stream"),
+    *("command_line", "propensity", "proof", "pool_model", "live_defaults"),
+    *("projections_on_kafka", "pools", "cli_doctor", "completion", "private_names"),
+    *("audit_finds", "unreadable", "layers", "door", "service", "cli_reports", "replay_report"),
+    *("waits", "site", "pool", "verifier_alerts", "watched", "real_models", "cli_dlq"),
+    *("incumbents", "starting_from_snapshots", "in_force_compacted", "learning_together"),
+    *("labels_command", "bounds", "weights", "clock_jumps", "own_routers", "service_redis"),
+    *("request_bounds", "audit_labels", "static", "ticks", "litellm_plans", "limits_of_plans"),
+    "export",
 ]
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""

@@ -268,7 +268,9 @@ class Tally:
         self.bills.move(request.bill, before=before)
 
     def pareto(self, names: Iterable[str], *, budget_usd: float | None = None) -> Pareto:
-        """Return the picture: these models and the router, over the same requests."""
+        """Return the points of the chart of quality against cost: these models and the router, over
+        the same requests.
+        """
         shares = {
             "labelled": self.labels.n / max(self.decisions, 1),
             "billed": self.bills.n / max(self.decisions, 1),

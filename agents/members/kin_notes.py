@@ -134,12 +134,12 @@ def family_note(owner: FamilyOwner, *, now: float) -> Note:
 def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
     """Return what a family publishes: its estimates and its members."""
     rewards, bills = owner.sides
-    told: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    counts: tuple[dict[str, int], dict[str, int]] = ({}, {})
     for _, name, model in owner.each():
-        for count, data in zip(told, model.sides, strict=True):
+        for count, data in zip(counts, model.sides, strict=True):
             if data:
                 count[name] = count.get(name, 0) + 1
-    names = sorted({*told[0], *told[1], *owner.brought})
+    names = sorted({*counts[0], *counts[1], *owner.brought})
     members = sorted(owner.members.items(), key=lambda one: (-one[1].seen[0], one[0]))
     return FamilyEstimated(
         family=owner.name,
@@ -161,8 +161,8 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
         models=tuple(
             ModelListed(
                 model=name,
-                rewards=_side(rewards, name, told[0].get(name, 0)),
-                bills=_side(bills, name, told[1].get(name, 0)),
+                rewards=_side(rewards, name, counts[0].get(name, 0)),
+                bills=_side(bills, name, counts[1].get(name, 0)),
             )
             for name in names
         ),
@@ -188,13 +188,13 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
     )
 
 
-def brought_of(said: FamilyEstimated) -> Brought:
+def brought_of(estimated: FamilyEstimated) -> Brought:
     """Return another family's published estimates in the form in which a family takes them in."""
     models, scatter = {}, {}
-    for one in said.models:
+    for one in estimated.models:
         sides = one.rewards, one.bills
         sums = [b"" if side is None else b64decode(side.knows) for side in sides]
         models[one.model] = Model(sums[0], sums[1])
         ridges = [(1.0, 1.0) if side is None else side.scatter for side in sides]
         scatter[one.model] = ridges[0], ridges[1]
-    return Brought(said.dimensions, said.projection, said.noise, models, scatter)
+    return Brought(estimated.dimensions, estimated.projection, estimated.noise, models, scatter)

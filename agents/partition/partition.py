@@ -21,6 +21,7 @@ from agents.ports import Ports
 from agents.refusal_kinds import InternalError
 from agents.table.parking import Parked
 from agents.table.recovered import Recovered
+from agents.table.router_records import Requests
 from agents.taking.next_group import NextGroup
 from agents.taking.turns import Turns
 from ground.messages import Message, Record
@@ -212,7 +213,8 @@ class Partition(Recovered):
         with on_behalf_of(f"the state of router {router_id}"):
             # Invariants of requests are checked only if few are remembered.
             if len(engine.records) <= VALIDATED:
-                invariants.check(engine.state, engine.records)
+                assert isinstance(engine.records, Requests)
+                invariants.check(engine.state, engine.records.all_as_read())
             else:
                 for fault in invariants.faults(engine.state):
                     raise AssertionError(fault)

@@ -115,7 +115,7 @@ def _tell_unreadable(partition: Partition) -> None:
     owners = (partition.pools, partition.families)
     for of, found in (
         (keys.OF[keys.HEAD], routers),
-        *((keys.OF[one.kind], one.take_untold()) for one in owners),
+        *((keys.OF[one.kind], one.take_unpublished()) for one in owners),
     ):
         for name, why in found.items():
             partition.count(f"{of}_unreadable")

@@ -33,6 +33,8 @@ gets.
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution lies on either side."""
 _SCORE = itemgetter("score")
+_TOLD = ("model", "mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
+"""Fields of a candidate, in the order of `Candidates.rows`."""
 
 
 def route_value(
@@ -67,7 +69,7 @@ def route_value(
             applied["request"], applied["since"] = record.offset, since
     if record.candidates is not None:
         value["candidates"] = found = _candidates(record.candidates)
-        for field, by_arm in registered.told_of_arms(record).items():
+        for field, by_arm in registered.candidate_fields(record).items():
             for candidate, said in zip(found, by_arm, strict=True):
                 candidate[field] = said
         if fallbacks := _fallbacks(found, record.model):
@@ -84,33 +86,34 @@ def _fallbacks(candidates: list[dict[str, object]], chosen: str) -> list[object]
 
 
 def _candidates(seen: Candidates) -> list[dict[str, object]]:
+    # One literal for each candidate: this is a tenth of what a request costs.
+    unsure = seen.unsure
+    if unsure is None:
+        return [dict(zip(_TOLD, row, strict=True)) for row in seen.rows()]
+    shared = _rounded(unsure[0])
+    doubts = zip(seen.rows(), unsure[1::3], unsure[2::3], unsure[3::3], strict=True)
     found: list[dict[str, object]] = []
-    terms, unsure = seen.terms, seen.unsure
-    shared = 0.0 if unsure is None else _rounded(unsure[0])
-    for model, penalty, excluded in zip(seen.models, seen.penalty, seen.excluded, strict=True):
-        at = 3 * len(found)
-        mean, bonus, cost_usd = terms[at : at + 3]
-        candidate = {
-            "model": model,
-            "mean": mean,
-            "bonus": bonus,
-            "penalty": penalty,
-            "score": mean + bonus - penalty,
-            "expected_cost_usd": cost_usd,
-            "excluded": excluded,
-        }
-        if unsure is not None:
-            variance, spread, paid = unsure[at + 1 : at + 4]
-            candidate["shared"] = shared
-            candidate["deviation"] = _rounded(sqrt(abs(variance)))
-            # Bills are taken to be lognormal: the logarithm of their median is below that of the
-            # mean by half the logarithm's variance, and eight of ten bills are within `TENTH`
-            # deviations of the median.
-            median, tenth = cost_usd * exp(-0.5 * spread), exp(min(TENTH * sqrt(spread), FAR))
-            candidate["cost_low_usd"] = median / tenth
-            candidate["cost_high_usd"] = median * tenth
-            candidate["unpaid"] = 0.0 if paid == 1.0 else _rounded(1.0 - paid)
-        found.append(candidate)
+    for (model, mean, bonus, penalty, score, usd, excluded), variance, spread, paid in doubts:
+        # Bills are taken to be lognormal: the logarithm of their median is below that of the mean
+        # by half the logarithm's variance, and eight of ten bills are within `TENTH` deviations of
+        # the median.
+        median, tenth = usd * exp(-0.5 * spread), exp(min(TENTH * sqrt(spread), FAR))
+        found.append(
+            {
+                "model": model,
+                "mean": mean,
+                "bonus": bonus,
+                "penalty": penalty,
+                "score": score,
+                "expected_cost_usd": usd,
+                "excluded": excluded,
+                "shared": shared,
+                "deviation": _rounded(sqrt(abs(variance))),
+                "cost_low_usd": median / tenth,
+                "cost_high_usd": median * tenth,
+                "unpaid": 0.0 if paid == 1.0 else _rounded(1.0 - paid),
+            }
+        )
     return found
 
 

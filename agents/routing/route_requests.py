@@ -100,7 +100,8 @@ class RouteRequests(Batch):
 
 def given(event: Request) -> Vector | None:
     """Return the context that a request carries."""
-    return None if event.context is None else np.array(event.context)
+    said = event.context
+    return None if said is None else np.fromiter(said, float, len(said))
 
 
 def _may_be_declared(requests: list[Prepared], partition: Partition) -> bool:
@@ -144,7 +145,8 @@ def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
         return
     # Earlier requests of the router wait although its declaration is in force: `route_waiting` is
     # about to answer them, and then this one.
-    behind = request.parked is None and (event.router_id, None) in parking.waiting
+    waiting = parking.waiting
+    behind = request.parked is None and (event.router_id, None) in waiting
     try:
         if isinstance(request.x, MalformedEvent):
             raise request.x
@@ -160,11 +162,13 @@ def decide(request: Prepared, partition: Partition, answers: Answers) -> None:
         partition.refuse_later(_parked(request, partition, error), error, answers)
         return
     _answer(request, record, engine, partition, answers, repeat=False)
+    if not waiting:  # nearly always
+        return
     subjects = [event.request_id]
     if event.session_id is not None:
         subjects.append(subject_of(None, event.session_id))
     for subject in subjects:
-        if (event.router_id, subject) in parking.waiting:
+        if (event.router_id, subject) in waiting:
             apply_waiting(event.router_id, subject, partition, answers)
 
 

@@ -54,7 +54,7 @@ class Owners(ABC, Generic[O]):
         self.dirty: set[str] = set()
         self.unreadable: dict[str, str] = {}
         self.damaged: set[tuple[str, str]] = set()
-        self._untold: dict[str, str] = {}
+        self._unpublished: dict[str, str] = {}
 
     @property
     def names(self) -> list[str]:
@@ -80,12 +80,12 @@ class Owners(ABC, Generic[O]):
         """
         if (name, piece) not in self.damaged:
             self.damaged.add((name, piece))
-            self._untold[name] = str(why)
+            self._unpublished[name] = str(why)
             log.error("%s %s can't be read: %s", keys.OF[self.kind], name, why)
 
-    def take_untold(self) -> dict[str, str]:
+    def take_unpublished(self) -> dict[str, str]:
         """Return those of which records were found damaged since the last call, and the reasons."""
-        taken, self._untold = self._untold, {}
+        taken, self._unpublished = self._unpublished, {}
         return taken
 
     def _start(self, name: str, owner: O) -> O:

@@ -78,6 +78,16 @@ class Requests(MutableMapping[str, RequestRecord]):
     def __len__(self) -> int:
         return len(self._request_ids)
 
+    def all_as_read(self) -> dict[str, RequestRecord]:
+        """Return all records without their contexts, for whoever reads them alone. A record that
+        has not changed since the last call is the same object again.
+        """
+        prefix = keys.REQUEST + self._name
+        return {
+            one: self._unpacked.get(one) or _as_read(self._table.get(prefix + one.encode()) or b"")
+            for one in self._request_ids
+        }
+
     def write(
         self,
         pieces: Mapping[str, bytes | None],
@@ -104,6 +114,11 @@ class Requests(MutableMapping[str, RequestRecord]):
             # The last record stays unpacked, as its bill or its reward is likely to come next.
             self._unpacked = {request_id: record}
         self._table.set_all(values)
+
+
+@lru_cache(maxsize=4096)
+def _as_read(packed: bytes) -> RequestRecord:
+    return record_bytes.unpack_record(packed)
 
 
 @lru_cache(maxsize=64)

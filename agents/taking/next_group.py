@@ -4,6 +4,7 @@ group is small enough that other partitions get their turn.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine
 from typing import Final
 
@@ -18,16 +19,20 @@ from ground.messages import Record
 FEW: Final = 64
 """Number of events in a group at the start."""
 FEWEST: Final = 16
-"""Least number of events to which the size of groups is reduced."""
-GROW_BELOW_SECONDS, SHRINK_ABOVE_SECONDS = 0.002, 0.005
-"""Seconds of a full group below which groups grow, and above which they shrink. A request of
-another partition may have to wait this long (`benchmarks.stream`, the row with a backlog of
-bills).
+"""Least number of events that a group takes if as many wait."""
+TURN: Final = 0.004
+"""Seconds that a full group may take. A request of another partition may have to wait this long
+(`benchmarks.stream`, the row with a backlog of bills).
 """
-SLOW_IN_A_ROW: Final = 4
-"""Number of slow groups in a row before groups shrink: a single one may have lost the processor to
-another program. The thread's own clock would not count that, but is a system call, which takes 100
-µs in some containers.
+RECENT: Final = 8
+"""Number of the last groups of which the quickest counts. A slow group may have lost the processor
+to another program. The thread's own clock would not count that, but is a system call, which takes
+100 µs in some containers.
+"""
+AT_ONCE: Final = 2
+"""Turns' worth of requests that a group may have where so many wait. Partitions take turns, so the
+one with the most requests would fall behind if it could take no more than the others; and an event
+of a larger group costs less.
 """
 
 Decode = Callable[[str, list[Record]], Batch]
@@ -37,7 +42,11 @@ Spawn = Callable[[Coroutine[object, object, None]], object]
 
 
 class GroupSize:
-    """The number of events that a group can apply in a few milliseconds.
+    """The number of events that a group can apply in `TURN` seconds, as the last groups have shown.
+
+    Partitions whose events are equally heavy have groups of the same size, whatever else runs on
+    the machine. A partition with smaller groups than the others would be served less in its turns,
+    and its events would wait for seconds.
 
     Args:
         most: the largest size.
@@ -45,15 +54,22 @@ class GroupSize:
 
     def __init__(self, most: int) -> None:
         self.events, self._most = min(FEW, most), most
-        self._slow = 0
+        self._each: deque[float] = deque(maxlen=RECENT)
 
     def applied(self, events: int, seconds: float) -> None:
         """Note the seconds that a group of `events` events took."""
-        self._slow = self._slow + 1 if seconds > SHRINK_ABOVE_SECONDS else 0
-        if self._slow == SLOW_IN_A_ROW:
-            self.events, self._slow = max(self.events // 2, min(FEWEST, self._most)), 0
-        elif events >= self.events and seconds < GROW_BELOW_SECONDS:
-            self.events = min(self.events * 2, self._most)
+        # A group of few events costs little more than an empty one, which tells nothing of a full
+        # one.
+        if 2 * events < self.events and seconds < TURN:
+            return
+        self._each.append(seconds / max(events, 1))
+        if 2 * len(self._each) >= RECENT:
+            fit = TURN // max(min(self._each), TURN / self._most)
+            self.events = min(max(int(fit), FEWEST), self._most)
+
+    def holding(self, requests: int) -> int:
+        """Return the number of events of a group if so many requests wait."""
+        return max(self.events, min(requests, AT_ONCE * self.events, self._most))
 
 
 class NextGroup:
@@ -143,7 +159,8 @@ class NextGroup:
         heads = [queue[0] for name in self._topics if (queue := self._inbox.queues[name])]
         # Packed routers are not unpacked for this.
         heaviest = max((self._weight(head) or 0 for head in heads), default=0)
-        return max(min(self.size.events, left // max(heaviest, 1)), 1)
+        size = self.size.holding(len(self._inbox.queues["requests"]))
+        return max(min(size, left // max(heaviest, 1)), 1)
 
     def _share(self, name: str, most: int) -> int:
         """Return how many events of a topic a group takes if it has room for `most` events of this

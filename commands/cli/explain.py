@@ -108,25 +108,25 @@ def _of_labels(
     state: LambdaUpdated | None,
 ) -> list[str]:
     """Return the mean of several people's labels, and what the router now makes of judges'."""
-    from doors.console.labels_told import calibration_lines  # brings numpy along
+    from doors.console.label_notes import calibration_lines  # brings numpy along
 
-    told = [mean] if mean else []
+    lines = [mean] if mean else []
     if decision is not None and state is not None:
-        told += [f"Now: {line}" for line in calibration_lines(labels, decision.model, state)]
-    return told
+        lines += [f"Now: {line}" for line in calibration_lines(labels, decision.model, state)]
+    return lines
 
 
 def _notes(
     labels: list[RewardObserved], rank_of: Callable[[str], int], then: Declared | None
 ) -> tuple[list[str], str]:
     """Return a note for each label, and a sentence about the mean of several people."""
-    from doors.console.labels_told import labels_told  # brings numpy along
+    from doors.console.label_notes import label_notes  # brings numpy along
 
     sources = None if then is None else then.router.sources
     return (
         (superseded(labels, rank_of), "")
         if sources is None
-        else labels_told(labels, rank_of, sources)
+        else label_notes(labels, rank_of, sources)
     )
 
 
@@ -157,23 +157,23 @@ def _bill(bill: CostReported, dollars: float | None) -> str:
     cached = f" ({bill.cached_input_tokens} cached)" if bill.cached_input_tokens else ""
     tokens = f"{bill.input_tokens} input{cached} and {bill.output_tokens} output tokens"
     if bill.cost_usd is not None:
-        told = usd(bill.cost_usd)
+        text = usd(bill.cost_usd)
     else:
-        told = tokens if dollars is None else f"{usd(dollars)} for {tokens}"
-    return f"{told}{_call(bill)}{_revision(bill.revision)}"
+        text = tokens if dollars is None else f"{usd(dollars)} for {tokens}"
+    return f"{text}{_call(bill)}{_revision(bill.revision)}"
 
 
 def _call(bill: CostReported) -> str:
     """Return what a bill says of the call: which model, how it ended, how long it took."""
     first, whole = bill.first_token_ms, bill.latency_ms
-    said = (
+    parts = (
         bill.model and f"of {bill.model}",
         bill.answered_by and f"answered by {bill.answered_by}",
         bill.status and f"status {bill.status}",
         None if first is None else f"first token after {seconds(first)}",
         None if whole is None else f"ended after {seconds(whole)}",
     )
-    return "".join(f", {one}" for one in said if one)
+    return "".join(f", {one}" for one in parts if one)
 
 
 def _outcomes(
@@ -185,9 +185,9 @@ def _outcomes(
     if not costs:
         out.print("Cost: none reported yet.")
     for label, late in rewards:
-        said = "withdrawn" if label.reward is None else f"{label.reward:g}"
-        said = "can't tell" if label.cant_tell else said
-        out.print(f"Reward: {said} by {label.source}{_revision(label.revision)}{late}.")
+        value = "withdrawn" if label.reward is None else f"{label.reward:g}"
+        value = "can't tell" if label.cant_tell else value
+        out.print(f"Reward: {value} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")
     for letter in letters:
@@ -210,7 +210,7 @@ def superseded(
         rank_of: rank of a source of rewards.
     """
     counts: tuple[str, int] | None = None
-    said = []
+    notes = []
     for event in events:
         source = (event.source or "") if isinstance(event, RewardObserved) else ""
         # Revisions compare only within a source; a source of higher rank wins without one.
@@ -220,12 +220,12 @@ def superseded(
             or (source == counts[0] and event.revision > counts[1])
         ):
             counts = source, event.revision
-            said.append("")
+            notes.append("")
         elif source == counts[0]:
-            said.append(" (changed nothing: this or a higher revision came before)")
+            notes.append(" (changed nothing: this or a higher revision came before)")
         else:
-            said.append(f" (changed nothing: that by {counts[0]} counts)")
-    return said
+            notes.append(f" (changed nothing: that by {counts[0]} counts)")
+    return notes
 
 
 async def _found(
@@ -245,7 +245,7 @@ async def _found(
         # What is in force is for the projection alone, which a router keeps for its life; its
         # prices may have changed since.
         router = await status_of(bus, router_id)
-        told = found.decision is not None or found.letters
-        if not told and router.state is None and router.in_force is None:
+        is_found = found.decision is not None or found.letters
+        if not is_found and router.state is None and router.in_force is None:
             raise await absence_of(bus, router_id)
         return found, then or router.in_force, then, router.state

@@ -111,7 +111,7 @@ def _pairs(worth: Worth) -> None:
 
 
 def _frontier(worth: Worth) -> None:
-    from studies.warm_start.frontier import told_gain
+    from studies.warm_start.frontier import gain_text
     from studies.warm_start.worth_page import OFF
 
     if not worth.frontier:
@@ -121,7 +121,7 @@ def _frontier(worth: Worth) -> None:
     )
     for bought in worth.frontier:
         ratio = f"{bought.routed_cost_usd / bought.budget_usd:.2f}"
-        rewards = f"{bought.mix:.3f}", f"{bought.routed:.3f}", told_gain(bought)
+        rewards = f"{bought.mix:.3f}", f"{bought.routed:.3f}", gain_text(bought)
         shown.add_row(f"{bought.budget_usd:.2g}", *rewards, ratio)
     shown.caption = OFF
     console().print(shown)

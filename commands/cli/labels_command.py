@@ -93,8 +93,8 @@ def list_(session: Session, everything: bool, limit: int, router_id: str, as_jso
     if rows:
         shown = table("request", "decided", "link", *(["labels"] if everything else []))
         for row in rows[:limit]:
-            said = [_said(row["labels"])] if everything else []
-            shown.add_row(str(row["request_id"]), str(row["at"]), str(row["link"] or ""), *said)
+            label = [_labels_text(row["labels"])] if everything else []
+            shown.add_row(str(row["request_id"]), str(row["at"]), str(row["link"] or ""), *label)
         console().print(shown)
     click.echo(f"{len(rows)} {'asked about' if everything else 'to label'}.")
 
@@ -105,16 +105,16 @@ def _row(one: Wanted, found: AskedLabels) -> dict[str, object]:
         "at": f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M:%S}",
         "link": found.labelling.link(one.request_id),
         "labels": {
-            source: "can't tell" if said.cant_tell else said.reward
-            for source, said in one.said.items()
+            source: "can't tell" if label.cant_tell else label.reward
+            for source, label in one.given.items()
         },
     }
 
 
-def _said(labels: object) -> str:
+def _labels_text(labels: object) -> str:
     assert isinstance(labels, dict)
-    words = {source: "withdrawn" if said is None else said for source, said in labels.items()}
-    return ", ".join(f"{source} {said}" for source, said in words.items())
+    words = {source: "withdrawn" if label is None else label for source, label in labels.items()}
+    return ", ".join(f"{source} {label}" for source, label in words.items())
 
 
 class Word(click.ParamType):
@@ -255,7 +255,8 @@ def import_(
     \b
       label-studio  an export as JSON: ratings, numbers, choices; skipped tasks: can't tell
       argilla       dataset.records.to_json, or records as the server returns them with responses
-      langfuse      scores of an annotation queue, as GET /api/public/v2/scores?queueId=… returns
+      langfuse      scores of an annotation queue, as GET /api/public/v3/scores?queueId=… returns
+                    with &fields=subject,details,annotation, or version 2
       jsonl         lines with "request_id", "reward" (or "cant_tell": true) and "by"
 
     Words count as well: good, up, yes, 👍 are 1; bad, down, no, 👎 are 0. Who labelled stands in
@@ -286,7 +287,9 @@ def import_(
     elif events:
         _send(session, events)
     what = "would be sent" if dry_run else "sent"
-    click.echo(f"{len(events)} labels {what}, {same} were there already.", err=dry_run)
+    labels = "1 label" if len(events) == 1 else f"{len(events)} labels"
+    there = "1 was" if same == 1 else f"{same} were"
+    click.echo(f"{labels} {what}, {there} there already.", err=dry_run)
 
 
 def _events(
@@ -294,7 +297,7 @@ def _events(
 ) -> tuple[list[RewardObserved], int]:
     """Return the labels that say anything new, and how many do not. Raises Failure."""
     from doors.console.failures import Failure
-    from doors.integrations.label_scale import last_said, reward_of
+    from doors.integrations.label_scale import last_labels, reward_of
     from doors.integrations.payload_items import Unconvertible
 
     events: list[RewardObserved] = []
@@ -303,15 +306,15 @@ def _events(
     def source_of(one: Given) -> str:
         return found.labelling.source(by or one.by)
 
-    for one in last_said(given, source_of):
+    for one in last_labels(given, source_of):
         try:
             reward = reward_of(one, scale)
         except Unconvertible as error:
             raise Failure(f"request {one.request_id}: {error}; nothing was sent") from error
         wanted = found.request(one.request_id)
         source = source_of(one)
-        said = wanted.said.get(source)
-        if said is not None and (said.reward, said.cant_tell) == (reward, reward is None):
+        label = wanted.given.get(source)
+        if label is not None and (label.reward, label.cant_tell) == (reward, reward is None):
             same += 1
             continue
         event = wanted.label(source, reward, cant_tell=reward is None)

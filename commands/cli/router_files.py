@@ -69,7 +69,7 @@ def show(session: Session, router_id: str, as_json: bool) -> None:
 @json_option
 @pass_session
 def diff(session: Session, file: Path, as_json: bool) -> None:
-    """Show what a file would change; exit code 1 if it would change anything.
+    """Show what `apply` would change, and change nothing; exit code 1 if it would change anything.
 
     \b
       pbstream routers diff chat.yaml
@@ -81,6 +81,7 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
             return (await status_of(bus, document["router_id"])).basis
 
     before = run(read())
+    _require_same_size(before, document)
     found = changes({} if before is None else before.document, document)
     _show(found, before, document["router_id"], as_json)
     if found:
@@ -89,7 +90,6 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option(
     "--based-on",
     type=click.IntRange(-1),
@@ -100,7 +100,7 @@ def diff(session: Session, file: Path, as_json: bool) -> None:
 @json_option
 @pass_session
 def apply(
-    session: Session, file: Path, dry_run: bool, based_on: int | None, timeout: float, as_json: bool
+    session: Session, file: Path, based_on: int | None, timeout: float, as_json: bool
 ) -> None:
     """Put a file in force; to apply it again changes nothing.
 
@@ -109,7 +109,7 @@ def apply(
     overwritten.
 
     \b
-      pbstream routers apply chat.yaml --dry-run
+      pbstream routers diff chat.yaml
       pbstream routers apply chat.yaml
     """
     document = read_file(file)
@@ -131,7 +131,7 @@ def apply(
             if not found and router.status == "waiting":
                 raise Failure(f"Nothing changes: {router.note}")
             # A refused declaration behind it is replaced by what is in force.
-            if dry_run or not (found or router.status == "refused"):
+            if not (found or router.status == "refused"):
                 return before, found, None
             state = await put_in_force(
                 bus, document["router_id"], document, based_on=here, seconds=timeout

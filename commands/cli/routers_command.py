@@ -37,7 +37,7 @@ def routers() -> None:
     \b
       pbstream routers list
       pbstream routers show acme.chat > chat.yaml
-      pbstream routers apply chat.yaml --dry-run
+      pbstream routers diff chat.yaml
     """
 
 

@@ -8,7 +8,7 @@ from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
 from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import published_state
-from drawing.source_lines import asked_lines, said, source_lines
+from drawing.source_lines import asked_lines, source_lines, text_of
 from schemas.label_sources import Estimate, SourceStanding
 
 NOTHING = "–"
@@ -60,4 +60,4 @@ def _table(one: SourceStanding) -> object:
 
 
 def _said(one: Estimate | None) -> str:
-    return NOTHING if one is None else said(one)
+    return NOTHING if one is None else text_of(one)

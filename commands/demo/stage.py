@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -31,6 +31,19 @@ STOP_SECONDS = 10.0
 """Seconds for an orderly stop of the worker; then it is killed."""
 LAST_LINES = 12
 """Lines of the worker's log that are shown if it did not start."""
+
+
+class Process(Protocol):
+    """A process that was started: what `subprocess.Popen` has of it."""
+
+    @property
+    def returncode(self) -> int | None:
+        """Return the exit code that `poll` found last."""
+        ...
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process is there."""
+        ...
 
 
 @contextmanager
@@ -61,7 +74,7 @@ def running_worker(
     ]
     process = spawn(command, log=log)
     try:
-        _wait_ready(process, settings.web_port, log)
+        wait_ready(process, settings.web_port, log)
         yield process
     finally:
         process.terminate()
@@ -122,7 +135,7 @@ async def beside(
         task.cancel()
 
 
-def _require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
+def _require_alive(process: Process, log: Path) -> None:
     if process.poll() is not None:
         raise Failure(
             f"the worker ended with code {process.returncode}; the end of "
@@ -130,7 +143,12 @@ def _require_alive(process: subprocess.Popen[bytes], log: Path) -> None:
         )
 
 
-def _wait_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_ready(process: Process, port: int, log: Path) -> None:
+    """Wait until a worker says on its port that it takes events.
+
+    Raises:
+        Failure: it ended, or was not ready in time; with the end of its log.
+    """
     deadline, why = time.monotonic() + READY_SECONDS, "it does not listen"
     while time.monotonic() < deadline:
         _require_alive(process, log)

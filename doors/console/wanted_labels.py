@@ -81,7 +81,7 @@ class Labelling(NamedTuple):
         return source == self.people or source.startswith(self.people + PERSON)
 
 
-class Said(NamedTuple):
+class GivenLabel(NamedTuple):
     """The last label of a person; `reward` None: withdrawn, or the person can't tell."""
 
     revision: int
@@ -91,7 +91,7 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Wanted:
-    """A request that people are asked to label; `said` holds the labels that they gave, by
+    """A request that people are asked to label; `given` holds the labels that they gave, by
     source.
     """
 
@@ -100,7 +100,7 @@ class Wanted:
     model: str
     at: float
     probability: float | None = None
-    said: dict[str, Said] = field(default_factory=dict)
+    given: dict[str, GivenLabel] = field(default_factory=dict)
 
     @classmethod
     def of(cls, decision: RouteDecided) -> Wanted:
@@ -115,23 +115,23 @@ class Wanted:
 
     def is_open(self, labelling: Labelling) -> bool:
         """Tell whether nobody has labelled it yet, or said to be unable to."""
-        people = (one for source, one in self.said.items() if labelling.is_of_people(source))
+        people = (one for source, one in self.given.items() if labelling.is_of_people(source))
         return not any(one.reward is not None or one.cant_tell for one in people)
 
     def take(self, event: RewardObserved) -> bool:
         """Note a label; tell whether it says anything new."""
         assert event.source is not None
-        before = self.said.get(event.source)
+        before = self.given.get(event.source)
         if before is not None and event.revision <= before.revision:
             return False
-        self.said[event.source] = Said(event.revision, event.reward, bool(event.cant_tell))
+        self.given[event.source] = GivenLabel(event.revision, event.reward, bool(event.cant_tell))
         return True
 
     def label(
         self, source: str, reward: float | None, *, cant_tell: bool = False
     ) -> RewardObserved:
-        """Return a label as it is sent, which replaces what this source said before."""
-        before = self.said.get(source)
+        """Return a label as it is sent, which replaces what this source gave before."""
+        before = self.given.get(source)
         revision = 0 if before is None else before.revision + 1
         return RewardObserved(
             router_id=self.router_id,

@@ -83,7 +83,7 @@ def chosen(given: list[Given], question: str | None) -> list[Given]:
     return [one for one in given if one.question in (None, question or one.question)]
 
 
-def last_said(given: Iterable[Given], source_of: Callable[[Given], str]) -> list[Given]:
+def last_labels(given: Iterable[Given], source_of: Callable[[Given], str]) -> list[Given]:
     """Return of each source's labels of a request the last one: by their dates, and without these
     the last one of the file."""
     found: dict[tuple[str, str], Given] = {}

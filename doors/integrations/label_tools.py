@@ -61,7 +61,7 @@ def _argilla_record(one: Task) -> Document:
     return {
         "id": one.request_id,
         "fields": {"answer": one.link or one.request_id},
-        "metadata": {"router_id": one.router_id, "request_id": one.request_id},
+        "metadata": {},  # a dataset refuses metadata that its settings do not name
         "suggestions": {},
         "responses": {},
         "vectors": {},
@@ -102,9 +102,9 @@ def given_in(tool: str, raw: bytes) -> list[Given]:
 
 
 def _from_label_studio(task: Document) -> Iterator[Given]:
-    data = task["data"]
     if "annotations" not in task:
         raise Unconvertible("has no annotations: export as JSON, not as JSON-MIN or CSV")
+    data = task["data"]
     for one in task["annotations"]:
         by, at = person_of(one.get("completed_by")), one.get("updated_at") or one.get("created_at")
         if one.get("was_cancelled"):
@@ -167,13 +167,28 @@ def _from_langfuse(document: Document) -> Iterator[Given]:
             continue  # a comment, or a corrected answer
         is_word = kind == "CATEGORICAL"
         yield Given(
-            _request({"request_id": traced(score)}),
-            score["stringValue"] if is_word else float(score["value"]),
+            _of_trace(score),
+            _word(score) if is_word else float(score["value"]),
             score["name"],
             person_of(score.get("authorUserId")),
             whole=kind == "BOOLEAN",
             at=either(score, "updatedAt") or score.get("timestamp"),
         )
+
+
+def _word(score: Document) -> str:
+    # Version 3 returns the word as the value, which was its number before.
+    return str(score["stringValue"] if "stringValue" in score else score["value"])
+
+
+def _of_trace(score: Document) -> str:
+    request_id = traced(score)
+    if request_id is None:
+        raise Unconvertible(
+            "a score names no trace: people label traces, and version 3 of the API names them with "
+            "fields=subject,details,annotation"
+        )
+    return _request({"request_id": request_id})
 
 
 def _from_lines(line: Document) -> Iterator[Given]:

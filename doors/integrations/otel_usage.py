@@ -16,7 +16,8 @@ def usage_of(attributes: Document) -> Document:
     """Return the fields of a bill that say what a call used.
 
     Raises:
-        Unconvertible: there are neither dollars nor tokens, or another currency, or no number.
+        Unconvertible: the span has neither dollars nor tokens, another currency, or a value that is
+            no number.
     """
     tokens = {
         "input_tokens": _count(first_of(attributes, INPUT), "input_tokens"),

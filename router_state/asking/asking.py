@@ -35,7 +35,7 @@ MOST_ASKED_SHOWN = 64
 """Most models that are published: those that were asked about most."""
 
 
-class SaidLabels(Protocol):
+class LabelsOnWire(Protocol):
     """A budget of labels as it is declared."""
 
     want: int
@@ -43,22 +43,22 @@ class SaidLabels(Protocol):
     steps: int | None
 
 
-class SaidSources(Protocol):
+class SourcesOnWire(Protocol):
     """Sources as they are declared."""
 
     gold: str
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     router_id: str
     label_url: str | None
 
     @property
-    def labels(self) -> SaidLabels | None: ...
+    def labels(self) -> LabelsOnWire | None: ...
     @property
-    def sources(self) -> SaidSources | None: ...
+    def sources(self) -> SourcesOnWire | None: ...
 
 
 class OfModel(Struct, array_like=True, gc=False):
@@ -104,14 +104,14 @@ class Asking(Capability):
         self.state: Asked | None = None
 
     @classmethod
-    def read(cls, said: Said) -> LabelBudget | None:
+    def read(cls, wire: OnWire) -> LabelBudget | None:
         """See Capability."""
-        labels, sources = said.labels, said.sources
+        labels, sources = wire.labels, wire.sources
         if labels is None:
             return None
         people = DEFAULT_PEOPLE if sources is None else sources.gold
         return LabelBudget(
-            labels.want, labels.per, said.router_id, people, labels.steps, said.label_url
+            labels.want, labels.per, wire.router_id, people, labels.steps, wire.label_url
         )
 
     @classmethod
@@ -211,7 +211,7 @@ class Asking(Capability):
         record.keep(self.name, to_builtins(wanted))
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         wanted = converted(kept, Wanted, "whether a label was asked for")
         found: dict[str, object] = {"label_probability": wanted.probability}
@@ -220,17 +220,22 @@ class Asking(Capability):
     # A label.
 
     def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
-        """See Capability: count the first label of a person, by whether it was asked for."""
-        wanted, state = wanted_of(record), self.state
-        if wanted is None or state is None or wanted.answered or event.reward is None:
+        """See Capability: count the answers that a person has labelled, by whether the label was
+        asked for; an answer of which all labels are withdrawn counts no more."""
+        wanted, state, is_of_people = wanted_of(record), self.state, self.declared.is_of_people
+        if wanted is None or state is None or not is_of_people(event.source):
             return
-        if not self.declared.is_of_people(event.source):
+        left = record.label is not None and is_of_people(record.label.source)
+        answered = event.reward is not None or left
+        if answered == wanted.answered:
             return
-        model = state.models.setdefault(record.model, OfModel())
+        model, one = state.models.setdefault(record.model, OfModel()), 1 if answered else -1
         # What was asked before the counts began anew, as when a model left, is not counted.
-        model.answered += wanted.drawn and model.answered < model.asked
-        model.unasked += not wanted.drawn
-        self._keep(record, structs.replace(wanted, answered=True))
+        if wanted.drawn:
+            model.answered = min(max(model.answered + one, 0), model.asked)
+        else:
+            model.unasked = max(model.unasked + one, 0)
+        self._keep(record, structs.replace(wanted, answered=answered))
 
     # Its state.
 

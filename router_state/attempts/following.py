@@ -193,7 +193,7 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
     return table, chain.failures.gap(reward, table.alike)
 
 
-def told(kept: Json) -> dict[str, object]:
+def route_fields(kept: Json) -> dict[str, object]:
     """Return the fields of `pb.routes`, see `schemas.routes.Chain`."""
     chain = converted(kept, Chain, "chain of a request")
     found: dict[str, object] = {"follows": chain.follows, "number": chain.number}

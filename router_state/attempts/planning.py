@@ -48,9 +48,11 @@ def plan(
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
     shut = EVERY_LOOK
-    if choice.request.said is not None:
-        shut = tables.shut(choice.request.said_of("attempts"))
+    if choice.request.fields is not None:
+        shut = tables.shut(choice.request.field_of("attempts"))
     if len(shut) == len(tables.looks):
+        if choice.propensity <= 0.0:
+            choice.propensity = choice.seen.chance_of(choice.k)
         return
     if declared.max_attempts < 2:
         # Nothing is planned, but what verdicts mean is learned.
@@ -61,10 +63,10 @@ def plan(
         arms.costs,
         tables.sure,
         tables.hopeful,
-        shut=shut,
-        per_dollar=choice.price,
-        left_usd=choice.left_usd,
-        most_usd=choice.most_usd,
+        choice.price,
+        choice.left_usd,
+        choice.most_usd,
+        shut,
     )
     k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
     if second < 0:
@@ -106,7 +108,9 @@ def _affords(
     request.
     """
     usd = tables.stops[calls[-1][1]][2]
-    if usd > 0.0 and choice.left_usd < inf:
+    if usd <= 0.0:
+        return True
+    if choice.left_usd < inf:
         spent = sum(choice.seen.cost_usd(k) + tables.stops[look][2] for k, look in calls)
         if spent > choice.left_usd:
             return False

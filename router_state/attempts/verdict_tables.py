@@ -15,6 +15,12 @@ DEVIATIONS = 0.3
 where a plan is tried. From 0.3 to 1 good verifiers gain less, and coins lose the same (attempts,
 in the laboratory).
 """
+APART = 1.0
+"""Posterior deviations by which two models are assumed to err together more often where a plan is
+made, and less often where one is tried. Without it, verdicts that tell only how hard a prompt is
+cost 0.4 ± 0.3 points more on CodeRouterBench; with 2, good verifiers gain less (attempts, in the
+laboratory).
+"""
 
 ENOUGH_LABELS = 3
 """Labels of a model's answers from which on it may be called second in a plan. Without them a model
@@ -152,15 +158,17 @@ class Tables:
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
         for name, table in self.tables.items():
-            table.show(
-                self.firsts[name],
-                self.verifiers[name].usd,
-                self.sure,
-                self.likely,
-                self.hopeful,
-                DEVIATIONS,
-                self.comes.get(name, 1.0),
-            )
+            if table.is_stale:
+                table.show(
+                    self.firsts[name],
+                    self.verifiers[name].usd,
+                    self.sure,
+                    self.likely,
+                    self.hopeful,
+                    DEVIATIONS,
+                    APART,
+                    self.comes.get(name, 1.0),
+                )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
         """Return the numbers of the looks that a request can't have, as it has only these

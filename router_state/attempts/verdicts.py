@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
+from router_state.attempts.planned_spend import PlannedSpend
 from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
-from router_state.attempts.verifier import Declared, Said, SaidRequest, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, Heard
@@ -33,7 +34,8 @@ from router_state.shared_numbers import ByModel
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    tables by signal, pairs by verifier, the labels of each model, and what is shared of verifiers.
+    tables by signal, pairs by verifier, the labels of each model, what requests cost, and what is
+    shared of verifiers.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
@@ -41,6 +43,7 @@ class _Kept(Struct, array_like=True):
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
+    spend: PlannedSpend = field(default_factory=PlannedSpend)
     shared: dict[str, SharedVerdicts] = {}
 
 
@@ -58,9 +61,11 @@ class Attempts(Capability):
         tables: what their verdicts mean.
         evidence: what was learned of these tables, and of the verifiers.
         said: by slot of the window, the verifiers that the request named, where it named any.
+        spend: what requests cost, beside what solutions of the dollar dual said.
+        weighs: see `arms.Planner`.
     """
 
-    __slots__ = ("declared", "evidence", "said", "shown", "tables")
+    __slots__ = ("declared", "evidence", "said", "shown", "spend", "tables", "weighs")
     name = NAME
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
@@ -69,19 +74,20 @@ class Attempts(Capability):
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.evidence, self.shown = Evidence(self.tables, journal), Told()
+        self.evidence, self.shown, self.weighs = Evidence(self.tables, journal), Told(), False
+        self.spend = PlannedSpend()
         self.tables.keep(arms.names)
 
     @classmethod
-    def read(cls, said: Said) -> Declared | None:
+    def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if said.verifiers is None:
+        if wire.verifiers is None:
             return None
         found = {
             name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in said.verifiers.items()
+            for name, one in wire.verifiers.items()
         }
-        return Declared(found, said.max_attempts or 2)
+        return Declared(found, wire.max_attempts or 2)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
@@ -95,9 +101,9 @@ class Attempts(Capability):
         return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
 
     @classmethod
-    def asked(cls, said: SaidRequest) -> tuple[str, ...] | None:
+    def asked(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
-        return None if said.verifiers is None else tuple(said.verifiers)
+        return None if wire.verifiers is None else tuple(wire.verifiers)
 
     @classmethod
     def pack_declared(cls, declared: Declared | None) -> Json | None:
@@ -112,6 +118,7 @@ class Attempts(Capability):
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
         before, self.declared = self.declared, declared or NO_VERIFIERS
+        self.weighs = self.declared.max_attempts > 1
         if not (before.verifiers or self.declared.verifiers):
             return
         self.tables.declare(self.declared.verifiers, self.arms.names)
@@ -143,7 +150,7 @@ class Attempts(Capability):
         """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
         VerdictOutOfRange, ChainTooLong.
         """
-        if choice.request.said is not None:
+        if choice.request.fields is not None:
             self._note_unknown(choice)
         follows = choice.request.follows
         if follows is None:
@@ -157,7 +164,7 @@ class Attempts(Capability):
 
     def _note_unknown(self, choice: Choice) -> None:
         """Note the verifiers of a request that the router does not declare."""
-        named = choice.request.said_of(self.name) or ()
+        named = choice.request.field_of(self.name) or ()
         if unknown := [name for name in named if name not in self.declared.verifiers]:
             choice.note(self.name, unknown)
 
@@ -175,9 +182,9 @@ class Attempts(Capability):
             self.journal.pieces.add(PIECE)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
-        return following.told(kept)
+        return following.route_fields(kept)
 
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
@@ -197,6 +204,22 @@ class Attempts(Capability):
         shut = self._shut() if self.said else NOTHING_SHUT
         return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
 
+    def share_of(self, debt: float) -> float:
+        """See arms.Planner. First calls of new models are beside the dual."""
+        window = self.arms.window
+        if window is None or not (len(self.said) < window.size or any(self.said.values())):
+            self.spend.mean = 0.0
+            return 1.0  # no request has a verifier, so none has a plan
+        if not self.arms.onboarding:
+            self.spend.count(debt, window.next)
+        return self.spend.share
+
+    def solved(self, mean: float, debt: float) -> None:
+        """See arms.Planner."""
+        window = self.arms.window
+        self.spend.solved(mean, debt, 0 if window is None else window.next)
+        self.journal.pieces.add(PIECE)
+
     def _shut(self) -> dict[int, frozenset[int]]:
         return {slot: self.tables.shut(said) for slot, said in self.said.items()}
 
@@ -207,9 +230,9 @@ class Attempts(Capability):
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability. A router without verifiers plans nothing and stores nothing."""
-        if choice.request.said is None and not self.said:
+        if choice.request.fields is None and not self.said:
             return
-        said = choice.request.said_of(self.name) if self.declared.verifiers else None
+        said = choice.request.field_of(self.name) if self.declared.verifiers else None
         if said is not None:
             self.said[slot] = tuple(said)
         elif slot in self.said:
@@ -221,6 +244,7 @@ class Attempts(Capability):
     def begin_window(self) -> None:
         """See Capability."""
         self.said = {}
+        self.spend.mean = 0.0
         self.journal.pieces.add(PIECE)
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
@@ -285,7 +309,7 @@ class Attempts(Capability):
             return None
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
-        kept += [to_builtins(self.evidence.pairs), tables.labels]
+        kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
         # A router that shares nothing has the bytes it had before.
         shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
         return orjson.dumps([*kept, *shared])
@@ -297,7 +321,7 @@ class Attempts(Capability):
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
             self.said, self.evidence.pairs = dict(found.said), found.pairs
-            self.evidence.shared = found.shared
+            self.evidence.shared, self.spend = found.shared, found.spend
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
 
@@ -306,6 +330,8 @@ class Attempts(Capability):
         yield from self.tables.faults()
         if not all(one.is_sound for one in self.evidence.pairs.values()):
             yield "pairs of verdicts and labels"
+        if not self.spend.is_sound:
+            yield "spend of requests with plans"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""

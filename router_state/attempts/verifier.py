@@ -20,7 +20,7 @@ MOST_ATTEMPTS = 3
 """Most calls of a plan."""
 
 
-class SaidVerifier(Protocol):
+class VerifierOnWire(Protocol):
     """A verifier as it is declared."""
 
     usd: float
@@ -28,16 +28,16 @@ class SaidVerifier(Protocol):
     bins: int | None
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def verifiers(self) -> Mapping[str, SaidVerifier] | None: ...
+    def verifiers(self) -> Mapping[str, VerifierOnWire] | None: ...
     @property
     def max_attempts(self) -> int | None: ...
 
 
-class SaidRequest(Protocol):
+class RequestOnWire(Protocol):
     """A request, which may name the verifiers that it has."""
 
     @property

@@ -20,14 +20,14 @@ PERIODS = {"hour": 3600.0, "day": 86_400.0}
 """Seconds of a cap's period; a day is 24 hours, in no time zone."""
 
 
-class SaidCap(Protocol):
+class CapOnWire(Protocol):
     """A cap as it is declared."""
 
     usd: float
     mode: str
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration; `caps` maps the name of a period to its cap."""
 
     caps: object | None
@@ -48,12 +48,12 @@ class Caps(Capability):
         self.buckets: list[Bucket] = []
 
     @classmethod
-    def read(cls, said: Said) -> tuple[Cap, ...] | None:
+    def read(cls, wire: OnWire) -> tuple[Cap, ...] | None:
         """See Capability."""
-        if said.caps is None:
+        if wire.caps is None:
             return None
-        found: dict[str, SaidCap | None] = {
-            period: getattr(said.caps, period) for period in PERIODS
+        found: dict[str, CapOnWire | None] = {
+            period: getattr(wire.caps, period) for period in PERIODS
         }
         return tuple(
             Cap(cap.usd, PERIODS[period], hard=cap.mode == "hard")

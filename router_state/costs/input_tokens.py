@@ -73,7 +73,9 @@ class InputTokens:
         return begins
 
     def of(self, tokens: int | None) -> float:
-        """Return the tokens with which a request counts; 0 while not `in_use`."""
+        """Return the length by which a request is priced: its own tokens, or the mean if they are
+        not stated. 0 while `in_use` is false.
+        """
         return 0.0 if not self.in_use else self.mean if tokens is None else float(tokens)
 
     def begin_window(self) -> None:

@@ -13,7 +13,7 @@ from ground.same_model import is_same_model
 from router_state.instants import utc
 
 
-class SaidModel(Protocol):
+class ModelOnWire(Protocol):
     """A model as it is declared."""
 
     @property
@@ -53,10 +53,10 @@ NOTHING = Ending()
 """A model of which nothing is declared."""
 
 
-def read(said: SaidModel) -> Ending | None:
+def read(wire: ModelOnWire) -> Ending | None:
     """Return the declared end of a model and the names it answers by; None: neither is declared."""
-    at = None if said.retires_at is None else said.retires_at.timestamp()
-    found = Ending(at, tuple(said.answers_as or ()), said.variant_of)
+    at = None if wire.retires_at is None else wire.retires_at.timestamp()
+    found = Ending(at, tuple(wire.answers_as or ()), wire.variant_of)
     return None if found == NOTHING else found
 
 

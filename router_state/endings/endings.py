@@ -60,11 +60,11 @@ class _Kept(Struct, omit_defaults=True):
     calls: dict[str, int] = {}
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def models(self) -> Mapping[str, ending.SaidModel]: ...
+    def models(self) -> Mapping[str, ending.ModelOnWire]: ...
 
 
 class Endings(Capability):
@@ -86,9 +86,9 @@ class Endings(Capability):
         self.declared, self.kept, self.watched_from = {}, _Kept(), inf
 
     @classmethod
-    def read(cls, said: Said) -> dict[str, Ending] | None:
+    def read(cls, wire: OnWire) -> dict[str, Ending] | None:
         """See Capability."""
-        found = {name: ending.read(model) for name, model in said.models.items()}
+        found = {name: ending.read(model) for name, model in wire.models.items()}
         return {name: one for name, one in found.items() if one is not None} or None
 
     @classmethod

@@ -11,7 +11,7 @@ from router_state.errors import InvalidConfig
 from router_state.packing.framing import Json, converted
 
 
-class SaidFamily(Protocol):
+class FamilyOnWire(Protocol):
     """A family as it is declared."""
 
     name: str
@@ -19,11 +19,11 @@ class SaidFamily(Protocol):
     takes: bool
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def family(self) -> SaidFamily | None: ...
+    def family(self) -> FamilyOnWire | None: ...
     @property
     def gamma(self) -> float | None: ...
 
@@ -45,12 +45,12 @@ class FamilyDeclared(Struct, frozen=True):
             )
 
     @classmethod
-    def read(cls, said: Said) -> FamilyDeclared | None:
+    def read(cls, wire: OnWire) -> FamilyDeclared | None:
         """Return the membership of a declaration; None: it has none."""
-        family = said.family
+        family = wire.family
         if family is None:
             return None
-        gamma = LIVE.gamma if said.gamma is None else said.gamma
+        gamma = LIVE.gamma if wire.gamma is None else wire.gamma
         return cls(family.name, family.gives, family.takes, gamma)
 
     @property

@@ -80,7 +80,9 @@ class Share:
 
 
 class Held(Framed):
-    """The sums of one model that are not the router's own, as their record."""
+    """The sums of one model that came from the router's family or with its declaration, packed
+    as they are stored.
+    """
 
     __slots__ = ()
 

@@ -13,7 +13,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.errors import DamagedState
 from router_state.events import OfCapability
-from router_state.families.family_declared import FamilyDeclared, Said
+from router_state.families.family_declared import FamilyDeclared, OnWire
 from router_state.families.family_evidence import tellable
 from router_state.families.family_exchange import Exchange
 from router_state.families.family_held import Held
@@ -72,9 +72,9 @@ class Family(Capability):
             _set_clock(arm, (0.0, 0.0, 0.0))
 
     @classmethod
-    def read(cls, said: Said) -> FamilyDeclared | None:
+    def read(cls, wire: OnWire) -> FamilyDeclared | None:
         """See Capability."""
-        return FamilyDeclared.read(said)
+        return FamilyDeclared.read(wire)
 
     @classmethod
     def document(cls, declared: FamilyDeclared) -> dict[str, object]:
@@ -92,7 +92,7 @@ class Family(Capability):
         return None if kept is None else FamilyDeclared.unpack(kept)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         return {"family": {"requests": kept}}
 

@@ -53,7 +53,7 @@ class _Head(Struct, array_like=True):
     guard: Guard | None
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     router_id: str
@@ -120,21 +120,21 @@ class Incumbents(Capability):
         self.start_over()
 
     @classmethod
-    def read(cls, said: Said) -> Incumbent | None:
+    def read(cls, wire: OnWire) -> Incumbent | None:
         """See Capability."""
-        if said.incumbent is None:
+        if wire.incumbent is None:
             return None
-        mix = {said.incumbent: 1.0} if isinstance(said.incumbent, str) else dict(said.incumbent)
+        mix = {wire.incumbent: 1.0} if isinstance(wire.incumbent, str) else dict(wire.incumbent)
         return Incumbent(
             mix,
-            said.router_id,
-            said.mode == "observe",
-            1.0 if said.share is None else said.share,
-            said.holdout or 0.0,
-            said.by == "session",
-            tuple(said.ramp or ()),
-            said.margin or 0.0,
-            said.budget_usd_per_request,
+            wire.router_id,
+            wire.mode == "observe",
+            1.0 if wire.share is None else wire.share,
+            wire.holdout or 0.0,
+            wire.by == "session",
+            tuple(wire.ramp or ()),
+            wire.margin or 0.0,
+            wire.budget_usd_per_request,
         )
 
     @classmethod
@@ -275,7 +275,7 @@ class Incumbents(Capability):
         self.journal.tell(kind, self.declared.share, evidence, now=now, direction=direction)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         one = converted(kept, Assigned, "incumbent")
         found: dict[str, object] = {"routed_by": one.by, "routed_share": one.routed}

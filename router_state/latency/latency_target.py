@@ -30,7 +30,7 @@ class Latency(Capability):
     timing: Timing
 
     @classmethod
-    def read(cls, declared: target_fields.Said) -> LatencyGoal | None:
+    def read(cls, declared: target_fields.OnWire) -> LatencyGoal | None:
         """See Capability."""
         return target_fields.read(declared)
 
@@ -92,7 +92,7 @@ class Latency(Capability):
         """See arms.Beside."""
         if self.timing.per_unit <= 0.0:
             return None
-        costs = self.timing.costs(window.contexts, window.size)
+        costs = self.timing.costs(window.rows(), window.size)
         return costs * WAIT_PRICES[: window.size, None]
 
     def weigh(self, choice: Choice) -> None:
@@ -102,7 +102,7 @@ class Latency(Capability):
             choice.note(self.name, waits)
 
     @classmethod
-    def told_of_arms(cls, noted: Waits) -> Mapping[str, Sequence[object]]:
+    def candidate_fields(cls, noted: Waits) -> Mapping[str, Sequence[object]]:
         """See Capability."""
         return noted.told()
 

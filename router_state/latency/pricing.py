@@ -131,7 +131,7 @@ def _waits(timing: Timing, window: Window, scores: Matrix, limit: float | None =
     """Return expected waits of the window's requests, shape (size, K), and 0 where an arm can't be
     chosen; `limit` replaces the target's limit of time.
     """
-    waits, _ = timing.waits(window.contexts, window.size, limit)
+    waits, _ = timing.waits(window.rows(), window.size, limit)
     return np.where(scores > -0.5 * CLOSED, waits, CLOSED)
 
 

@@ -8,7 +8,7 @@ from router_state.latency.goal import LatencyGoal, Of
 from router_state.latency.timing import Timing
 
 
-class SaidTarget(Protocol):
+class TargetOnWire(Protocol):
     """A target as it is declared."""
 
     of: Of
@@ -16,14 +16,14 @@ class SaidTarget(Protocol):
     mean_ms: float | None
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration; `usd_per_second` is a number, or an object with `first_token`."""
 
-    latency_target: SaidTarget | None
+    latency_target: TargetOnWire | None
     usd_per_second: Any
 
 
-def read(declared: Said) -> LatencyGoal | None:
+def read(declared: OnWire) -> LatencyGoal | None:
     """Return the declared target of latency; None if there is none.
 
     Raises:

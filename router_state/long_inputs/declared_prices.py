@@ -8,7 +8,7 @@ from typing import Protocol
 from router_state.config import Price, Tier
 
 
-class SaidPrice(Protocol):
+class PriceOnWire(Protocol):
     """Prices of input and output, in dollars per million tokens."""
 
     @property
@@ -17,28 +17,28 @@ class SaidPrice(Protocol):
     def output_price_per_m(self) -> float: ...
 
 
-class SaidTier(SaidPrice, Protocol):
+class TierOnWire(PriceOnWire, Protocol):
     """Prices of a call with more input than so many tokens."""
 
     @property
     def input_tokens(self) -> int: ...
 
 
-class SaidModel(SaidPrice, Protocol):
+class ModelOnWire(PriceOnWire, Protocol):
     """A model as it is declared."""
 
     @property
-    def price_above(self) -> Sequence[SaidTier] | None: ...
+    def price_above(self) -> Sequence[TierOnWire] | None: ...
 
 
-def price_of(said: SaidModel) -> Price:
+def price_of(wire: ModelOnWire) -> Price:
     """Return a model's list price."""
-    into, out = said.input_price_per_m, said.output_price_per_m
-    if not said.price_above:
+    into, out = wire.input_price_per_m, wire.output_price_per_m
+    if not wire.price_above:
         return Price(into, out)
     tiers = [
         Tier(one.input_tokens, one.input_price_per_m, one.output_price_per_m)
-        for one in said.price_above
+        for one in wire.price_above
     ]
     return Price(into, out, tuple(tiers))
 

@@ -27,7 +27,7 @@ PIECE = "\x1flong"
 Slots = dict[Annotated[int, Meta(ge=0, lt=WINDOW)], Annotated[int, Meta(ge=0)]]
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration; each of `models` may have prices of long inputs."""
 
     models: Mapping[str, Any]
@@ -50,10 +50,10 @@ class LongInputs(Capability):
         self.lengths: dict[int, int] = {}
 
     @classmethod
-    def read(cls, said: Said) -> int | None:
+    def read(cls, wire: OnWire) -> int | None:
         """See Capability. Declared is only the length above which some model has another price; the
         prices stand in the models."""
-        tiers = [model.price_above[0] for model in said.models.values() if model.price_above]
+        tiers = [model.price_above[0] for model in wire.models.values() if model.price_above]
         return min((tier.input_tokens for tier in tiers), default=None)
 
     @classmethod

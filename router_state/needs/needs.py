@@ -17,7 +17,7 @@ from router_state.needs.offers import Offers, rule_out
 from router_state.packing.framing import Json, converted
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration; each of `models` may have `offers`."""
 
     models: Mapping[str, Any]
@@ -38,11 +38,11 @@ class Needed(Capability):
         self.offers: Mapping[str, Offers] = {}
 
     @classmethod
-    def read(cls, said: Said) -> dict[str, Offers] | None:
+    def read(cls, wire: OnWire) -> dict[str, Offers] | None:
         """See Capability."""
         found = {
             name: Offers(**model.offers.model_dump())
-            for name, model in said.models.items()
+            for name, model in wire.models.items()
             if model.offers is not None
         }
         return found or None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 
 from msgspec import Struct
 
@@ -183,10 +183,12 @@ class Availability:
 
     def values(self) -> Json | None:
         """Return the state to be stored; None if there is none."""
-        if not self.models and not self.all_down:
-            return None
-        models = {name: asdict(health) for name, health in self.models.items()}
-        return {"models": models, "all_down": self.all_down}
+        return {"models": self.models, "all_down": self.all_down} if self.is_kept else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether there is a state to be stored."""
+        return bool(self.models) or self.all_down
 
     def restore(self, body: bytes) -> None:
         """Invert `values`, as JSON. Raises DamagedState."""
@@ -196,7 +198,8 @@ class Availability:
     def faults(self) -> Iterator[str]:
         """Yield the faults of a state that can't be true."""
         for name, health in self.models.items():
-            numbers = [value for value in asdict(health).values() if isinstance(value, int | float)]
+            values = (getattr(health, one.name) for one in fields(health))
+            numbers = [value for value in values if isinstance(value, int | float)]
             if (
                 not all(map(math.isfinite, numbers))
                 or min(health.wait, health.rate, health.left) < 0

@@ -21,7 +21,7 @@ from router_state.packing.framing import Json, converted
 from router_state.record import RequestRecord
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     error_reward: float | None
@@ -46,9 +46,9 @@ class Outages(Capability):
         self.error_reward: float | None = None
 
     @classmethod
-    def read(cls, said: Said) -> float | None:
+    def read(cls, wire: OnWire) -> float | None:
         """See Capability."""
-        return said.error_reward
+        return wire.error_reward
 
     @classmethod
     def document(cls, declared: float) -> dict[str, object]:
@@ -115,7 +115,7 @@ class Outages(Capability):
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability; there is no piece while all models answer."""
-        return () if self.availability.values() is None else (PIECE,)
+        return (PIECE,) if self.availability.is_kept else ()
 
     def pack(self, piece: str) -> bytes | None:
         """See Capability."""

@@ -78,13 +78,20 @@ class DollarDual(Pacer):
         found = candidates(window, arms)
         cheapest_usd = found.cheapest()
         self.target_usd = self.debt.target(budget, cheapest_usd)
-        per_dollar = found.price(target=self.target_usd, start=self.lambda_t / budget)
+        target_usd, planner = self.target_usd, arms.planner
+        if planner is not None:
+            target_usd /= planner.share_of(self.debt.usd / budget)
+        per_dollar = found.price(target=target_usd, start=self.lambda_t / budget)
         self.lambda_t = UNREACHABLE if per_dollar is None else min(per_dollar * budget, UNREACHABLE)
         if cheapest_usd <= budget:
             self.unreachable = False
         elif not self.unreachable:
             self._review(arms, window, found.arrays()[1], now=now)
         self.debt.bound(budget)
+        if planner is not None:
+            # Where a dollar has a price, the winners cost the target but for one of them.
+            mean_usd = target_usd if per_dollar else found.dollars / found.n
+            planner.solved(mean_usd / budget, self.debt.usd / budget)
 
     def _review(self, arms: Arms, window: Window, costs: Matrix, *, now: float) -> None:
         """Raise an alert if every model surely costs more than the budget on the window's prompts;

@@ -12,7 +12,7 @@ from router_state.periods.calendar import Per
 from router_state.periods.spending import ExpectedTraffic, PeriodBudget, Spending, WhenSpent
 
 
-class SaidBudget(Protocol):
+class BudgetOnWire(Protocol):
     """A budget of a period as it is declared."""
 
     @property
@@ -31,10 +31,10 @@ class SaidBudget(Protocol):
     def carry(self) -> float | Literal["none", "all"]: ...
 
 
-SaidBudgets = SaidBudget | Sequence[SaidBudget] | None
+BudgetsOnWire = BudgetOnWire | Sequence[BudgetOnWire] | None
 
 
-class SaidTraffic(Protocol):
+class TrafficOnWire(Protocol):
     """Expected traffic as it is declared."""
 
     @property
@@ -43,31 +43,31 @@ class SaidTraffic(Protocol):
     def hours(self) -> tuple[float, ...] | None: ...
 
 
-class SaidOfBest(Protocol):
+class OfBestOnWire(Protocol):
     """A floor as a share of what the best models would earn."""
 
     @property
     def of_best(self) -> float: ...
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def budget(self) -> SaidBudgets: ...
+    def budget(self) -> BudgetsOnWire: ...
     @property
     def when_spent(self) -> WhenSpent | None: ...
     @property
-    def traffic(self) -> SaidTraffic | None: ...
+    def traffic(self) -> TrafficOnWire | None: ...
     @property
     def max_cost_per_request_usd(self) -> float | None: ...
     @property
-    def min_reward(self) -> float | SaidOfBest | None: ...
+    def min_reward(self) -> float | OfBestOnWire | None: ...
     @property
     def pool(self) -> str | None: ...
 
 
-def spending_of(declared: Said) -> Spending | None:
+def spending_of(declared: OnWire) -> Spending | None:
     """Return the declared budgets of periods, floors and limits of single calls; None if none is
     declared.
 
@@ -92,7 +92,7 @@ def spending_of(declared: Said) -> Spending | None:
     )
 
 
-def budgets_of(declared: SaidBudgets) -> tuple[PeriodBudget, ...]:
+def budgets_of(declared: BudgetsOnWire) -> tuple[PeriodBudget, ...]:
     """Return budgets of periods: none, one or several.
 
     Raises:
@@ -102,7 +102,7 @@ def budgets_of(declared: SaidBudgets) -> tuple[PeriodBudget, ...]:
     return tuple(map(_budget, given))
 
 
-def _budget(declared: SaidBudget) -> PeriodBudget:
+def _budget(declared: BudgetOnWire) -> PeriodBudget:
     starts = declared.starts or declared.begins
     match declared.carry:
         case "none":

@@ -44,7 +44,7 @@ class Periods(Capability):
         journal.pieces.update(self.pieces)
 
     @classmethod
-    def read(cls, declaration: budget_fields.Said) -> Spending | None:
+    def read(cls, declaration: budget_fields.OnWire) -> Spending | None:
         """See Capability."""
         return budget_fields.spending_of(declaration)
 

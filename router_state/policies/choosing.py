@@ -106,7 +106,7 @@ def log_costs(
     arms: Arms, costs: list[float], eligible: list[int]
 ) -> dict[int, tuple[float, float]]:
     """Return expectation and variance of a draw of the logarithm of each eligible arm's mean cost.
-    As for rewards, a draw takes `LEVEL` deviations of a level.
+    The deviation of a level counts `LEVEL` times, as in draws of rewards.
     """
     found = {}
     for k in eligible:

@@ -140,7 +140,11 @@ class Live:
         # No price of a dollar meets the budget, so that only the cheapest model matters.
         short = pacer.lambda_t >= UNREACHABLE
         if not (short or arms.unproven or state.config.knobs.epsilon):
-            k, propensity = seen.choose()
+            k, propensity = -1, 0.0
+            if arms.planner is not None and arms.planner.weighs:
+                k = seen.leader()
+            if k < 0:
+                k, propensity = seen.choose()
             if k >= 0:
                 choice.k, choice.propensity = k, propensity
                 return

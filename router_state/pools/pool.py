@@ -124,7 +124,7 @@ class Pool:
             return False
         moved = report.moves > member.moves
         member.moves, member.left = report.moves, report.left
-        member.said_at = max(now, member.said_at)
+        member.reported_at = max(now, member.reported_at)
         newer = report.n > member.taken
         member.taken = max(member.taken, min(report.n, member.n))
         confirmed = report.left or member.taken == member.n
@@ -234,9 +234,9 @@ class Pool:
         # The demand of a silent member is not known: its grant ends `lease_seconds` after its last
         # report.
         members = {
-            name: ((config or PoolConfig()).share(name), member.said_at + seconds)
+            name: ((config or PoolConfig()).share(name), member.reported_at + seconds)
             for name, member in self.members.items()
-            if not member.left and now < member.said_at + seconds and member.n < MOST_NUMBER
+            if not member.left and now < member.reported_at + seconds and member.n < MOST_NUMBER
         }
         for line in self._going_on(now):
             changed |= line.set_grants(members, now=now)
@@ -337,7 +337,7 @@ class Pool:
         gone = [
             name
             for name, member in self.members.items()
-            if member.said_at <= before
+            if member.reported_at <= before
             and name.partition(":")[2] not in config.shares
             and (member.left or not any(self._exposed(name, now)))
         ]

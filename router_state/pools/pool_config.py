@@ -13,14 +13,14 @@ from msgspec import Struct
 from ground.json_values import Document
 from router_state.errors import InvalidConfig
 from router_state.packing.framing import decoded
-from router_state.periods.budget_fields import SaidBudgets, budgets_of
+from router_state.periods.budget_fields import BudgetsOnWire, budgets_of
 from router_state.periods.spending import KeptBudget, PeriodBudget
 
 LEASE_SECONDS = 600.0
 """Seconds for which a grant lasts unless it is renewed, by default."""
 
 
-class SaidShare(Protocol):
+class ShareOnWire(Protocol):
     """The declared least and largest share of a member."""
 
     @property
@@ -29,15 +29,15 @@ class SaidShare(Protocol):
     def most(self) -> float: ...
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A pool's declaration."""
 
     @property
-    def budget(self) -> SaidBudgets: ...
+    def budget(self) -> BudgetsOnWire: ...
     @property
     def parent(self) -> str | None: ...
     @property
-    def members(self) -> Mapping[str, SaidShare] | None: ...
+    def members(self) -> Mapping[str, ShareOnWire] | None: ...
     @property
     def lease_seconds(self) -> float | None: ...
 
@@ -80,17 +80,17 @@ class PoolConfig:
             raise InvalidConfig("what members get at least is more than the pool")
 
     @classmethod
-    def read(cls, said: Said, *, offset: int) -> PoolConfig:
+    def read(cls, wire: OnWire, *, offset: int) -> PoolConfig:
         """Return a pool's declaration on the wire.
 
         Raises:
             InvalidConfig: two budgets have the same period, or this machine does not know a time
             zone.
         """
-        seconds, members = said.lease_seconds, said.members or {}
+        seconds, members = wire.lease_seconds, wire.members or {}
         return cls(
-            budgets_of(said.budget),
-            said.parent,
+            budgets_of(wire.budget),
+            wire.parent,
             {name: Share(one.least, one.most) for name, one in members.items()},
             LEASE_SECONDS if seconds is None else seconds,
             offset,

@@ -23,7 +23,7 @@ class Member(Struct, array_like=True):
         born: the membership's number; moves: counter of changes in the last report.
         n: number of the last set of grants; taken: number of the last set that the member
             confirmed.
-        said_at: time of the last report, seconds since the epoch.
+        reported_at: time of the last report, seconds since the epoch.
         left: whether the member has left the pool.
     """
 
@@ -31,5 +31,5 @@ class Member(Struct, array_like=True):
     moves: Whole = -1
     n: Whole = 0
     taken: Whole = 0
-    said_at: float = 0.0
+    reported_at: float = 0.0
     left: bool = False

@@ -24,21 +24,21 @@ PIECE = "\x1fruns"
 """Prefix of the names of pieces that hold runs."""
 
 
-class SaidBudget(Protocol):
+class BudgetOnWire(Protocol):
     """Budgets of runs as they are declared."""
 
     budget_usd: float | None
     when_spent: str | None
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def sessions(self) -> SaidBudget | None: ...
+    def sessions(self) -> BudgetOnWire | None: ...
 
 
-class SaidRequest(Protocol):
+class RequestOnWire(Protocol):
     """A request, which may name the budget of its session."""
 
     @property
@@ -65,9 +65,9 @@ class Runs(Capability):
         self.declared, self.known = RunBudget(), Drawers(Run, PIECE, journal)
 
     @classmethod
-    def read(cls, said: Said) -> RunBudget | None:
+    def read(cls, wire: OnWire) -> RunBudget | None:
         """See Capability."""
-        sessions = said.sessions
+        sessions = wire.sessions
         if sessions is None:
             return None
         return RunBudget(sessions.budget_usd, sessions.when_spent == "refuse")
@@ -95,9 +95,9 @@ class Runs(Capability):
         self.declared = declared or RunBudget()
 
     @classmethod
-    def asked(cls, said: SaidRequest) -> float | None:
+    def asked(cls, wire: RequestOnWire) -> float | None:
         """See Capability: returns the budget of the request's session."""
-        return said.session_budget_usd
+        return wire.session_budget_usd
 
     def afford(self, choice: Choice) -> None:
         """See Capability."""
@@ -118,7 +118,7 @@ class Runs(Capability):
         if name is None or (run is None and budget is None):
             return
         run = run or Run(record.decided_at, record.seq)
-        said = choice.request.said_of(self.name)
+        said = choice.request.field_of(self.name)
         if said is not None and said != run.budget_usd:
             run.budget_usd, run.warned = said, False
         run.at = record.decided_at
@@ -129,7 +129,7 @@ class Runs(Capability):
             self._warn(name, run, now=record.decided_at)
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         return {"session_left_usd": kept}
 
@@ -156,7 +156,7 @@ class Runs(Capability):
         """Return the budget of a run: that of this request, or of an earlier one, or of the
         router.
         """
-        said = None if choice is None else choice.request.said_of(self.name)
+        said = None if choice is None else choice.request.field_of(self.name)
         if said is None and run is not None:
             said = run.budget_usd
         return self.declared.budget_usd if said is None else said

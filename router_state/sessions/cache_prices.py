@@ -7,7 +7,7 @@ from typing import Protocol
 from router_state.cache_price import CachePrice
 
 
-class SaidModel(Protocol):
+class ModelOnWire(Protocol):
     """A model as it is declared."""
 
     cached_input_price_per_m: float | None
@@ -16,15 +16,15 @@ class SaidModel(Protocol):
     cache_min_tokens: int | None
 
 
-def cache_of(said: SaidModel) -> CachePrice | None:
+def cache_of(wire: ModelOnWire) -> CachePrice | None:
     """Return a model's prices of cached input; None if none are declared."""
-    if said.cached_input_price_per_m is None:
+    if wire.cached_input_price_per_m is None:
         return None
-    usual = CachePrice(read_per_m=said.cached_input_price_per_m)
-    ttl, least = said.cache_ttl_seconds, said.cache_min_tokens
+    usual = CachePrice(read_per_m=wire.cached_input_price_per_m)
+    ttl, least = wire.cache_ttl_seconds, wire.cache_min_tokens
     return CachePrice(
-        read_per_m=said.cached_input_price_per_m,
-        write_per_m=said.cache_write_price_per_m,
+        read_per_m=wire.cached_input_price_per_m,
+        write_per_m=wire.cache_write_price_per_m,
         ttl_seconds=usual.ttl_seconds if ttl is None else ttl,
         min_tokens=usual.min_tokens if least is None else least,
     )

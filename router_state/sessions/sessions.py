@@ -23,7 +23,7 @@ from router_state.kernel import PRICES
 from router_state.packing.framing import Json, converted
 from router_state.record import PLAIN, Records, RequestRecord
 from router_state.sessions import caching
-from router_state.sessions.cache_prices import SaidModel, cache_of, document
+from router_state.sessions.cache_prices import ModelOnWire, cache_of, document
 from router_state.sessions.caching import Caching
 from router_state.sessions.conversation import Session, saved, warmth
 from router_state.sessions.credit import CREDITED, WHOLE, requests_of, shares
@@ -33,11 +33,11 @@ PIECE = "\x1fsession"
 """Prefix of the names of pieces that hold sessions."""
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration; each of `models` may have prices of cached input."""
 
     @property
-    def models(self) -> Mapping[str, SaidModel]: ...
+    def models(self) -> Mapping[str, ModelOnWire]: ...
 
 
 class Sessions(Capability):
@@ -59,9 +59,9 @@ class Sessions(Capability):
         self.known, self.caching = Drawers(Session, PIECE, journal), Caching(journal)
 
     @classmethod
-    def read(cls, said: Said) -> dict[str, CachePrice] | None:
+    def read(cls, wire: OnWire) -> dict[str, CachePrice] | None:
         """See Capability."""
-        found = {name: cache_of(model) for name, model in said.models.items()}
+        found = {name: cache_of(model) for name, model in wire.models.items()}
         return {name: cache for name, cache in found.items() if cache is not None} or None
 
     @classmethod

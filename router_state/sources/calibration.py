@@ -26,7 +26,7 @@ from router_state.sources.saying import says_nothing
 
 
 class Calibration:
-    """The labels of judges as models have learned them; it alone changes that.
+    """The labels of judges as models have learned them; this object alone changes them.
 
     Attributes:
         declared: the router's sources; cells: pairs by judge and model, see `MeasuredSources`.

@@ -26,7 +26,7 @@ from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 
 
-class SaidSources(Protocol):
+class SourcesOnWire(Protocol):
     """Sources as they are declared."""
 
     gold: str
@@ -36,11 +36,11 @@ class SaidSources(Protocol):
     def calibrate(self) -> dict[str, str] | None: ...
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def sources(self) -> SaidSources | None: ...
+    def sources(self) -> SourcesOnWire | None: ...
 
 
 class Kept(Struct, omit_defaults=True):
@@ -75,9 +75,9 @@ class MeasuredSources(Capability):
         self.calibration = Calibration(journal, self.pairs.cells)
 
     @classmethod
-    def read(cls, said: Said) -> DeclaredSources | None:
+    def read(cls, wire: OnWire) -> DeclaredSources | None:
         """See Capability."""
-        sources = said.sources
+        sources = wire.sources
         if sources is None:
             return None
         return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})

@@ -5,11 +5,10 @@ after each event, and a worker with PB_VALIDATE_STATE after each batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from router_state.config import Matrix
 from router_state.costs.input_tokens import IN_USE_FROM
 from router_state.kernel import (
     RIDGE_FLOOR,
@@ -52,6 +51,8 @@ def faults(state: RouterState) -> Iterator[str]:
     for arm in arms:
         for fault in _arm(arm, t=state.t):
             yield f"{fault} of {arm.name}"
+    yield from _regressions("rewards", {arm.name: arm.rewards for arm in arms})
+    yield from _regressions("bills", {arm.name: arm.costs.regression for arm in arms})
     sample = arms.sample
     if not (np.isfinite(sample.array).all()):
         yield "posterior sample"
@@ -68,9 +69,6 @@ def _arm(arm: Arm, *, t: int) -> Iterator[str]:
         yield "retirement"
     if not (0.0 <= price.input_price_per_m <= 1e6 and 0.0 <= price.output_price_per_m <= 1e6):
         yield "price"
-    for what, regression in (("rewards", arm.rewards), ("bills", costs.regression)):
-        if not _is_regression(regression):
-            yield f"regression of {what}"
     if not (_finite(arm.rewards.forgotten) and arm.rewards.forgotten >= 0.0):
         yield "forgetting"
     numbers = layout.COSTS.of(arm)
@@ -162,16 +160,22 @@ def _is_prior(prior: SharedPrior) -> bool:
     return bool(arrays) and _finite(*numbers) and min(numbers[:4]) > 0.0 <= min(numbers[4:])
 
 
-def _is_regression(regression: Regression) -> bool:
-    """Tell whether V is positive definite and all numbers are finite, so that variances are
-    positive."""
-    whole = 0.0 < regression.decay <= 1.0 and bool(np.isfinite(regression.kept).all())
-    return whole and _is_positive_definite(regression.V())
+def _regressions(what: str, of: Mapping[str, Regression]) -> Iterator[str]:
+    """Yield the regressions whose V is not positive definite, or whose numbers are not finite: a
+    variance would not be positive.
+    """
+    # All matrices at once take a fifth of the time; a fault is looked for one by one.
+    if not _are_regressions([*of.values()]):
+        for name, one in of.items():
+            if not _are_regressions([one]):
+                yield f"regression of {what} of {name}"
 
 
-def _is_positive_definite(matrix: Matrix) -> bool:
+def _are_regressions(several: Sequence[Regression]) -> bool:
+    if not all(0.0 < one.decay <= 1.0 and np.isfinite(one.kept).all() for one in several):
+        return False
     try:
-        np.linalg.cholesky(matrix)
+        np.linalg.cholesky([one.V() for one in several])
     except np.linalg.LinAlgError:
         return False
     return True

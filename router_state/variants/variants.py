@@ -35,18 +35,18 @@ class Named(Struct, frozen=True, omit_defaults=True):
     others: dict[str, Variant] = {}
 
 
-class SaidModel(Protocol):
+class ModelOnWire(Protocol):
     """A model as it is declared."""
 
     variant_of: str | None
     params: dict[str, Any] | None
 
 
-class Said(Protocol):
+class OnWire(Protocol):
     """A router's declaration."""
 
     @property
-    def models(self) -> Mapping[str, SaidModel]: ...
+    def models(self) -> Mapping[str, ModelOnWire]: ...
 
 
 class Variants(Capability):
@@ -65,11 +65,11 @@ class Variants(Capability):
         self.declared = {}
 
     @classmethod
-    def read(cls, said: Said) -> dict[str, Variant] | None:
+    def read(cls, wire: OnWire) -> dict[str, Variant] | None:
         """See Capability."""
         found = {
             name: Variant(model.variant_of, model.params)
-            for name, model in said.models.items()
+            for name, model in wire.models.items()
             if model.variant_of is not None or model.params is not None
         }
         return found or None
@@ -90,7 +90,7 @@ class Variants(Capability):
         return converted(kept, dict[str, Variant], "variants") if kept else None
 
     @classmethod
-    def told(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, kept: Json) -> dict[str, object]:
         """See Capability."""
         found = converted(kept, Named, "variants")
         told: dict[str, object] = {} if found.chosen is None else to_builtins(found.chosen)

@@ -90,18 +90,21 @@ class Outgoing:
         headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> Awaitable[object]:
         """Add one record to its partition's batch; return an awaitable of the batch's delivery."""
-        tp = (topic, await self._choose(topic, key) if partition is None else partition)
+        if partition is None:
+            count = self._counts.get(topic) or await self._count(topic)
+            partition = choose_partition(key, count)
+        tp = topic, partition
         batch = self._filling.get(tp) or self._begin(tp)
-        record = {"timestamp": None, "key": key, "value": value, "headers": list(headers or ())}
-        if batch.builder.append(**record) is None:  # it is full
-            batch = self._begin(tp)
-            batch.builder.append(**record)
+        said = list(headers) if headers else []
+        if batch.builder.append(timestamp=None, key=key, value=value, headers=said) is None:
+            batch = self._begin(tp)  # the one before is full
+            batch.builder.append(timestamp=None, key=key, value=value, headers=said)
         return batch.delivery
 
-    async def _choose(self, topic: str, key: bytes | None) -> int:
-        if (count := self._counts.get(topic)) is None:
-            count = self._counts[topic] = len(await self._producer().partitions_for(topic))
-        return choose_partition(key, count)
+    async def _count(self, topic: str) -> int:
+        """Return the number of a topic's partitions."""
+        count = self._counts[topic] = len(await self._producer().partitions_for(topic))
+        return count
 
     def _begin(self, tp: tuple[str, int]) -> Batch:
         builder = BatchBuilder(self._batch_bytes, self._codec)

@@ -19,6 +19,8 @@ from ground.messages import Record
 
 DRAINED = 0.5
 """Share of its bytes that a full partition must have free before it is fetched again."""
+RECORD_BYTES = 250
+"""Approximate bytes that a waiting record takes in memory beside its value."""
 
 
 class Inbox:
@@ -66,7 +68,7 @@ class Inbox:
         if not len(self):
             self._since = time.monotonic()
         self.queues[name].extend(records)
-        self._bytes[name] += sum(map(_weight, records))
+        self._bytes[name] += _weight(records)
         if self._bytes[name] > self._max_bytes and name not in self._full:
             self._full.add(name)
             self._stop(self._tps[name])
@@ -79,9 +81,7 @@ class Inbox:
             self.idle.clear()
         self._since = time.monotonic()
         self._taken[name] = records[-1].offset + 1
-        self._bytes[name] = (
-            self._bytes[name] - sum(map(_weight, records)) if self.queues[name] else 0
-        )
+        self._bytes[name] = self._bytes[name] - _weight(records) if self.queues[name] else 0
         if name in self._full and self._bytes[name] < self._max_bytes * DRAINED:
             self._full.discard(name)
             if name not in self._held:
@@ -135,9 +135,9 @@ class Inbox:
         return sum(map(len, self.queues.values()))
 
 
-def _weight(record: Record) -> int:
-    """Return the approximate bytes that a record takes while it waits."""
-    return 200 + len(record.key or b"") + len(record.value or b"")
+def _weight(records: Sequence[Record]) -> int:
+    """Return the approximate bytes that records take while they wait."""
+    return sum([len(one.value or b"") for one in records], RECORD_BYTES * len(records))
 
 
 class Sources:

@@ -34,7 +34,7 @@ class Chatter(logging.Filter):
         for handler in logging.getLogger().handlers:
             handler.addFilter(self)
 
-    def heard_within(self, seconds: float) -> bool:
+    def received_within(self, seconds: float) -> bool:
         """Tell whether the client has complained within the last seconds."""
         return self._clock() - self._heard < seconds
 

@@ -86,7 +86,7 @@ class Condition:
         silence = self._silence() if app.states.owned and not app.rebalancing else 0.0
         if silence > SILENT_AFTER:
             self._kafka.failed(f"no answer for {silence:.0f} s")
-        elif silence < CALM and not self._chatter.heard_within(CALM):
+        elif silence < CALM and not self._chatter.received_within(CALM):
             self._kafka.answered()
 
     def measure(self) -> None:

@@ -180,7 +180,7 @@ class App(FaustApp):
             self.add_future(self.encoder.start())
 
     async def on_stop(self) -> None:
-        """Finish what has begun, hand the partitions over, then close the rest."""
+        """Finish what is under way, leave the group of workers, then stop the servers."""
         began = time.monotonic()
         log.info("stopping partitions=%s", sorted(self.states.owned))
         await super().on_stop()

@@ -6,7 +6,6 @@ every service. All counters exist at 0 from the start, so that their first incre
 
 import time
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -14,23 +13,19 @@ from agents.group import Group
 from agents.interfaces import Encode, Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from agents.table.keys import OF
-from ground.messages import Record, trace_of_message
 from router_state.changes import Outcome
 from router_state.config import Vector
 from schemas.reasons import Reason
 from schemas.routes import RouteReason
 from schemas.topic_roles import SOURCES
 from streams.process_metrics import new_registry
+from streams.service.event_metrics import EventMetrics
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, seconds: Prometheus's Go client has them, but two."""
 GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 15.0, 30.0)
 """Upper bounds of the buckets of heartbeat gaps, seconds; the last one is the longest session that
 can be set."""
-WAITS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper bounds of the buckets of seconds from a record's time to its end; waits of seconds to a
-minute come from a restart or a backlog.
-"""
 OUTCOMES = (
     *(f"decided_{reason}" for reason in RouteReason),
     *(f"{kind}_{outcome.value}" for kind in ("bill", "reward") for outcome in Outcome),
@@ -100,29 +95,12 @@ class Metrics(ConditionMetrics):
     def __init__(self, sources: Iterable[str] = SOURCES) -> None:
         registry = self.registry = new_registry()
         super().__init__(registry)
-        self.events = Counter(
-            "pb_events_total", "Source events finished", ["topic"], registry=registry
-        )
-        self.event_seconds = Histogram(
-            "pb_event_seconds",
-            "From an event's record to its end: state durable, answer delivered",
-            ["topic"],
-            buckets=WAITS,
-            registry=registry,
-        )
+        topics = tuple(sources)
+        events = EventMetrics(topics, OUTCOMES)
+        registry.register(events)
+        self.count, self.finished = events.count, events.finished
         self.dead_letters = Counter(
             "pb_dead_letters_total", "Events refused", ["topic", "reason"], registry=registry
-        )
-        self.outcomes = Counter(
-            "pb_outcomes_total", "What became of events, by outcome", ["outcome"], registry=registry
-        )
-        # Finding a series takes longer than counting on it.
-        self._outcome = cache(lambda what: self.outcomes.labels(outcome=what))
-        self._finished = cache(
-            lambda topic: (
-                self.events.labels(topic=topic).inc,
-                self.event_seconds.labels(topic=topic).observe,
-            )
         )
         self.retries = Counter(
             "pb_retries_total", "Transient failures tried again", ["what"], registry=registry
@@ -146,12 +124,7 @@ class Metrics(ConditionMetrics):
         self.bytes = Counter(
             "pb_changelog_bytes_total", "Size of the changes made durable", registry=registry
         )
-        self._begin_at_zero(tuple(sources))
-
-    def count(self, what: str, amount: int = 1) -> None:
-        """Count an outcome of the agents."""
-        if amount:
-            self._outcome(what).inc(amount)
+        self._begin_at_zero(topics)
 
     def group(self, group: Group) -> None:
         """Measure a group of source events that is finished."""
@@ -159,22 +132,10 @@ class Metrics(ConditionMetrics):
         if "publish" in passed:
             self.commits.observe((passed["publish"] - passed["commit"]) / 1e9)
             self.records.inc(len(group.changes))
-            self.bytes.inc(sum(len(k) + len(v or b"") for k, v in group.changes.items()))
+            changes = group.changes
+            self.bytes.inc(sum(map(len, changes)) + sum(map(len, filter(None, changes.values()))))
         for batch in group.batches:
             self.finished(batch.name, batch.messages, now=now)
-
-    def finished(self, topic: str, messages: Sequence[Record], *, now: float) -> None:
-        """Count events of a topic that are finished; the trace of the slowest event is the exemplar
-        of its bucket.
-        """
-        waited = [now - m.timestamp / 1000 if m.timestamp else 0.0 for m in messages]
-        count, observe = self._finished(topic)
-        count(len(waited))
-        longest = max(waited)
-        trace_id = trace_id_of(messages[waited.index(longest)])
-        exemplar = {"trace_id": trace_id} if trace_id else None
-        for seconds in waited:
-            observe(max(0.0, seconds), exemplar if seconds == longest else None)
 
     def measured(self, encode: Encode) -> Encode:
         """Return an encoder that is measured."""
@@ -187,18 +148,8 @@ class Metrics(ConditionMetrics):
 
         return encode_measured
 
-    def _begin_at_zero(self, sources: tuple[str, ...]) -> None:
-        for outcome in OUTCOMES:
-            self.outcomes.labels(outcome=outcome)
+    def _begin_at_zero(self, topics: tuple[str, ...]) -> None:
         self.retries.labels(what="redis")
-        for topic in sources:
-            self.events.labels(topic=topic)
-            self.event_seconds.labels(topic=topic)
+        for topic in topics:
             for reason in Reason:
                 self.dead_letters.labels(topic=topic, reason=reason.value)
-
-
-def trace_id_of(message: Record) -> str | None:
-    """Return the id of the trace that a message belongs to, if it names one."""
-    parent = dict(trace_of_message(message) if message.headers else ()).get("traceparent")
-    return None if parent is None else parent.decode().split("-")[1]

@@ -13,9 +13,6 @@ from router_state.feedback import tokens_usd
 from router_state.plan import Plan
 from router_state.record import RequestRecord
 from router_state.router import RouterState
-from router_state.sessions.credit import WHOLE
-from router_state.sessions.ranks import BELOW_OWN
-from router_state.sources.measured_sources import MeasuredSources
 from schemas.costs import CostReported
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
@@ -24,7 +21,7 @@ from schemas.rewards import RewardObserved
 from studies.audit.attempts_booked import CallOf, differing
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
-from studies.audit.labels_said import LabelInForce, LabelsSaid, Said, sources_of
+from studies.audit.labels_booked import LabelsBooked
 from studies.audit.periods import check_periods
 from studies.audit.recovered_state import Evidence
 from studies.audit.topic_reading import Progress
@@ -66,11 +63,9 @@ class BillInForce(NamedTuple):
 
 @dataclass(slots=True)
 class Booked:
-    """The bills and rewards that the state must hold, according to the topics.
+    """The bills and verdicts that the state must hold, according to the topics.
 
     Attributes:
-        sessions: rewards of whole sessions, by router; withdrawn: sessions of which one was
-            withdrawn, as its requests keep all labels from then on.
         later: bills of further calls of a request, by the numbers of the calls.
         verdicts: verdicts on a request's calls.
         unmatched: Σ of orphaned bills, by router.
@@ -79,9 +74,6 @@ class Booked:
     bills: dict[Ref, BillInForce] = field(default_factory=dict)
     later: dict[Ref, dict[int, BillInForce]] = field(default_factory=dict)
     verdicts: defaultdict[Ref, set[CallOf]] = field(default_factory=lambda: defaultdict(set))
-    sessions: defaultdict[str, set[LabelInForce]] = field(default_factory=lambda: defaultdict(set))
-    withdrawn: set[tuple[str, str | None]] = field(default_factory=set)
-    labels: dict[Ref, LabelsSaid] = field(default_factory=dict)
     unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -105,17 +97,16 @@ class FeedbackCheck:
         self._answers = answers
         self._findings = findings
         self._partition_of = partition_of
-        self._rank_of = rank_of
         self._booked = Booked()
+        self._labels = LabelsBooked(evidence.engines, findings, rank_of=rank_of)
         self._orphans: set[Ref] = set()
-        self._ranked_otherwise: set[str] = set()
         self._unclear: dict[str, str] = dict.fromkeys(
             answers.asked_again,
             "a request that was forgotten was asked again: its bills and rewards can't be told "
             "from those before",
         )
 
-    def run(self, read: Progress, *, gone: Collection[str], ends: Ends, complete: bool) -> Booked:
+    def run(self, read: Progress, *, gone: Collection[str], ends: Ends, complete: bool) -> None:
         """Read bills and rewards and compare them with the state.
 
         Args:
@@ -146,7 +137,6 @@ class FeedbackCheck:
                     f"router {router_id}",
                     "bills or rewards are no longer on the log, or it was gone",
                 )
-        return self._booked
 
     def _take(self, topic: str, record: Record, schema: type[E]) -> E | None:
         """Return an event that counts here; None if it is refused, waits, or belongs to another
@@ -206,25 +196,11 @@ class FeedbackCheck:
                 self._booked.bills[ref] = now
 
     def _fold_reward(self, event: RewardObserved) -> None:
-        ref = (event.router_id, event.request_id or "")
-        if event.verifier is not None:
+        if event.verifier is None:
+            self._labels.take(event)
+        else:
+            ref = (event.router_id, event.request_id or "")
             self._booked.verdicts[ref].add((event.attempt or 0, event.verifier))
-            return
-        assert event.source is not None  # as its schema says
-        rank = self._rank_of(event.source)
-        if event.request_id is None:
-            if event.reward is None:
-                self._booked.withdrawn.add((event.router_id, event.session_id))
-            else:
-                self._booked.sessions[event.router_id].add(
-                    LabelInForce(
-                        event.reward, WHOLE + event.source, rank - BELOW_OWN, event.revision
-                    )
-                )
-            return
-        said = self._booked.labels.setdefault((event.router_id, event.request_id), LabelsSaid())
-        sources = sources_of(self._evidence.engines.get(event.router_id))
-        said.take(event.source, Said(event.reward, rank, event.revision), sources)
 
     def _check_lost(self) -> None:
         """Check that every event without a dead letter belongs to a decision, or was superseded by
@@ -239,7 +215,7 @@ class FeedbackCheck:
         places: tuple[tuple[Kind, Iterable[Ref], set[Ref]], ...] = (
             (Kind.BILL, self._booked.bills, superseded),
             (Kind.BILL, self._booked.later, superseded),
-            (Kind.REWARD, self._booked.labels, set()),
+            (Kind.REWARD, self._labels.of_requests, set()),
             (Kind.REWARD, self._booked.verdicts, set()),
         )
         for kind, refs, left_out in places:
@@ -276,90 +252,40 @@ class FeedbackCheck:
         return engine is not None and ref[1] in engine.records
 
     def _check_records(self, router_id: str, engine: Engine) -> None:
-        sources = sources_of(engine)
         for request_id, record in engine.records.items():
             ref = (router_id, request_id)
-            bill, said = self._booked.bills.get(ref), self._booked.labels.get(ref)
-            label = None if said is None else said.in_force(sources)
-            found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
-            usd = None if bill is None else bill.usd(record, engine.state)
-            expected = None if bill is None else (bill.revision, usd)
-            # Without a price only the revision can be compared; `_check_sums` reports that.
-            if bill is not None and usd is None and record.bill is not None:
-                expected = (bill.revision, record.bill.cost_usd)
             if record.plan is not None:
                 self._check_plan(ref, record, record.plan, engine.state)
-            elif found != expected:
-                self._findings.violation(
-                    Kind.BILL,
-                    name_of(ref),
-                    f"(revision, dollars) {found} in the state, {expected} in costs",
-                )
-            known = record.label
-            learned = (
-                None
-                if known is None
-                else LabelInForce(known.reward, known.source, known.rank, known.revision)
-            )
-            # The recomputation determines the sessions of a request.
-            credited = label is None and learned in self._booked.sessions[router_id]
-            if learned == label or credited or self._kept_by_session(router_id, record):
-                continue
-            # Labels that came before sources were declared, or until then, ranked otherwise.
-            kept = record.call is not None and MeasuredSources.name in record.call.kept
-            by_sources = sources.gold is not None or kept
-            if by_sources and record.config_offset != engine.state.config.offset:
-                self._ranked_otherwise.add(router_id)
-                self._findings.unprovable(
-                    "rewards", name_of(ref), "another declaration was in force at its decision"
-                )
             else:
-                self._findings.violation(
-                    Kind.REWARD, name_of(ref), f"{learned} in the state, {label} in rewards"
-                )
+                self._check_bill(ref, record, engine.state)
+            self._labels.check(ref, record, engine)
 
-    def _kept_by_session(self, router_id: str, record: RequestRecord | None) -> bool:
-        """Tell whether a reward of the request's session was withdrawn: when, before or after its
-        other labels, only the recomputation knows."""
-        call = None if record is None else record.call
-        return call is not None and (router_id, call.session_id) in self._booked.withdrawn
-
-    def _labels(self, router_id: str, engine: Engine, decided: Iterable[Ref]) -> int:
-        """Return how many requests have a reward."""
-        sources, told, records = sources_of(engine), self._booked.labels, engine.records
-        kept = {
-            request_id: record.label is not None
-            for request_id, record in records.items()
-            if self._kept_by_session(router_id, record)
-        }
-        by_topic = (
-            ref in told and told[ref].in_force(sources) is not None
-            for ref in decided
-            if ref[1] not in kept
-        )
-        labels = sum(by_topic) + sum(kept.values())
-        if self._booked.sessions[router_id]:
-            labels += sum(
-                record.label is not None and record.label.source.startswith(WHOLE)
-                for request_id, record in records.items()
-                if request_id not in kept
+    def _check_bill(self, ref: Ref, record: RequestRecord, state: RouterState) -> None:
+        bill = self._booked.bills.get(ref)
+        found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
+        usd = None if bill is None else bill.usd(record, state)
+        expected = None if bill is None else (bill.revision, usd)
+        # Without a price only the revision can be compared; `_check_sums` reports that.
+        if bill is not None and usd is None and record.bill is not None:
+            expected = (bill.revision, record.bill.cost_usd)
+        if found != expected:
+            self._findings.violation(
+                Kind.BILL,
+                name_of(ref),
+                f"(revision, dollars) {found} in the state, {expected} in costs",
             )
-            # A forgotten request may have had a session's reward.
-            if engine.state.forgotten.requests:
-                labels = max(engine.state.rewards_applied, labels)
-        return labels
 
     def _check_plan(self, ref: Ref, record: RequestRecord, plan: Plan, state: RouterState) -> None:
         bills = dict(self._booked.later.get(ref, {}))
         if (first := self._booked.bills.get(ref)) is not None:
             bills[0] = first
-        said = differing(
+        differences = differing(
             plan,
             {number: bill.revision for number, bill in bills.items()},
             lambda number: bills[number].cost_usd,
             self._booked.verdicts.get(ref, set()),
         )
-        for difference in said:
+        for difference in differences:
             self._findings.violation(Kind.BILL, name_of(ref), difference)
         if record.bill is not None and record.bill.cost_usd != plan.spent_usd:
             self._findings.violation(
@@ -427,15 +353,9 @@ class FeedbackCheck:
         awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
         self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
         check_periods(router_id, engine, self._findings)
-        labels = self._labels(router_id, engine, decided)
-        if router_id in self._ranked_otherwise and labels != state.rewards_applied:
-            self._findings.unprovable(
-                "rewards", where, "another declaration was in force when labels came"
-            )
-            labels = state.rewards_applied
+        self._labels.check_count(router_id, engine, decided)
         for name, found, expected in (
             ("settled", state.settled, len(usd)),
-            ("rewards_applied", state.rewards_applied, labels),
             ("in_flight", state.in_flight, len(awaited)),
         ):
             if found != expected:

@@ -18,7 +18,7 @@ from studies.audit.findings import Findings, Kind
 from studies.audit.learned import LearnedCheck, StateContexts
 from studies.audit.pool_sums import PoolCheck
 from studies.audit.recovered_state import Letters, gather, read_letters
-from studies.audit.refusals_told import RefusalCheck
+from studies.audit.refusals_published import RefusalCheck
 from studies.audit.served import check_served
 from studies.audit.topic_reading import Progress, Topics
 from studies.history.rerun import Rerun

@@ -209,7 +209,7 @@ def compare(recorded: Decision, again: RequestRecord) -> tuple[tuple[str, ...], 
 
 def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
     """Return which fields differ of those that capabilities tell."""
-    told = registered.told(again)
+    told = registered.route_fields(again)
     would = told.get("would_route")
     now = {
         "routed_by": told.get("routed_by"),

@@ -119,12 +119,12 @@ class Requests:
             self._kind((request.metadata or {}).get(KIND)),
         )
 
-    def _kind(self, said: object) -> str | None:
-        if not isinstance(said, str):
+    def _kind(self, kind: object) -> str | None:
+        if not isinstance(kind, str):
             return None
         if len(self._kinds) < MOST_KINDS:
-            self._kinds.add(said)
-        return said if said in self._kinds else None
+            self._kinds.add(kind)
+        return kind if kind in self._kinds else None
 
     def _bill(self, bill: Bill) -> None:
         one = self.found.get(bill.request_id)
@@ -153,26 +153,26 @@ class Requests:
         )
 
     def _reward(self, event: Rewarded) -> None:
-        said = event.reward
-        if said.reward is None or said.source is None:
-            self._verdict(said)
+        label = event.reward
+        if label.reward is None or label.source is None:
+            self._verdict(label)
             return
-        rank, session = self._rank_of(said.source), said.session_id
-        if said.request_id is None:
+        rank, session = self._rank_of(label.source), label.session_id
+        if label.request_id is None:
             # A session's reward is that of its requests which have none.
             for one in self.found.values():
                 if one.named == session and one.reward is None:
-                    one.reward = said.reward, rank, said.revision
+                    one.reward = label.reward, rank, label.revision
             return
-        judged = self.found.get(said.request_id)
+        judged = self.found.get(label.request_id)
         if judged is None:
             return
         before = judged.reward
-        if before is None or (rank, said.revision) > before[1:]:
-            judged.reward = said.reward, rank, said.revision
+        if before is None or (rank, label.revision) > before[1:]:
+            judged.reward = label.reward, rank, label.revision
 
-    def _verdict(self, said: Reward) -> None:
+    def _verdict(self, label: Reward) -> None:
         """Book what a verdict costs, once."""
-        one, usd = self.found.get(said.request_id or ""), self._fees.get(said.verifier or "")
+        one, usd = self.found.get(label.request_id or ""), self._fees.get(label.verifier or "")
         if one is not None and usd is not None:
-            one.bills.setdefault(f"{said.verifier} of call {said.attempt or 0}", (usd, 0))
+            one.bills.setdefault(f"{label.verifier} of call {label.attempt or 0}", (usd, 0))

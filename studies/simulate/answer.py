@@ -74,7 +74,7 @@ def answer(study: Study) -> list[str]:
     return [*_result(study), _over(study)]
 
 
-def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
+def distinct(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
     """Return the policies, those with identical lines under one joint name, as one line would hide
     the other.
     """
@@ -89,7 +89,7 @@ def told_apart(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
 
 
 def _result(study: Study) -> Iterator[str]:
-    runs, q = told_apart(study.runs), study.survey.outcomes.rewards
+    runs, q = distinct(study.runs), study.survey.outcomes.rewards
     earned = {name: run.track.total.mean_reward for name, run in runs.items()}
     ranked = sorted(
         (name for name, reward in earned.items() if reward is not None),

@@ -9,7 +9,7 @@ from functools import partial
 
 from drawing.page import Chart, marked
 from ground.json_values import Document
-from studies.simulate.answer import told_apart
+from studies.simulate.answer import distinct
 from studies.simulate.describe import short
 from studies.simulate.figures import figures, models_of
 from studies.simulate.simulation import PolicyRun
@@ -23,7 +23,7 @@ Value = Callable[[Bucket], float | None]
 
 def drawn(study: Study) -> Document:
     """Return a study as a page draws it: charts instead of the whole series."""
-    found, runs = figures(study), told_apart(study.runs)
+    found, runs = figures(study), distinct(study.runs)
     for policy in found["policies"].values():
         del policy["series"]
     return found | {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drawing.numbers import dual
 from drawing.page import Report, Table, page
-from studies.simulate.answer import answer, told_apart
+from studies.simulate.answer import answer, distinct
 from studies.simulate.describe import short
 from studies.simulate.figures import models_of, phase_labels
 from studies.simulate.simulation import PolicyRun
@@ -20,7 +20,7 @@ OVERSPENT = 1.05
 
 def render(study: Study) -> str:
     """Return the report."""
-    runs = told_apart(study.runs)
+    runs = distinct(study.runs)
     result, *others, over = answer(study) if study.runs else ["", ""]
     return page(
         Report(

@@ -53,28 +53,30 @@ class Times:
         names = [case.model for case in self._waiting]
         X = np.array([case.x for case in self._waiting])
         for model, name in zip(self._models, ("latency", "first_token"), strict=True):
-            told = [getattr(case, name) for case in self._waiting]
-            logs = [math.nan if one is None else math.log(max(one, LEAST_SECONDS)) for one in told]
+            reported = [getattr(case, name) for case in self._waiting]
+            logs = [
+                math.nan if one is None else math.log(max(one, LEAST_SECONDS)) for one in reported
+            ]
             model.observe(names, X, np.array(logs))
         self._waiting.clear()
 
     def of(self, case: Case, model: str) -> Seconds:
         """Return the times of a call."""
-        told = case.latency, case.first_token
-        if told == (None, None):
+        reported = case.latency, case.first_token
+        if reported == (None, None):
             return UNTOLD
         if model == case.model:
-            return Seconds(*told)
+            return Seconds(*reported)
         return Seconds(
             *(
                 None if one is None else self._guessed(direct, case, model, one)
-                for direct, one in zip(self._models, told, strict=True)
+                for direct, one in zip(self._models, reported, strict=True)
             )
         )
 
-    def _guessed(self, direct: DirectModel, case: Case, model: str, told: float) -> float:
+    def _guessed(self, direct: DirectModel, case: Case, model: str, reported: float) -> float:
         moved = direct.predict(model, case.x) - direct.predict(case.model, case.x)
-        return told * math.exp(min(max(moved, -20.0), 20.0))
+        return reported * math.exp(min(max(moved, -20.0), 20.0))
 
 
 def bin_of(seconds: float) -> int:

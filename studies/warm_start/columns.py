@@ -40,11 +40,11 @@ class Columns:
     cost: str | None
 
 
-def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
+def columns_of(names: Iterable[str], chosen: Mapping[str, str]) -> Columns:
     """Find the columns of prompt, model, score and cost among the columns of a file.
 
     Args:
-        said: names of columns that the user gave, by what they hold.
+        chosen: names of columns that the user gave, by what they hold.
 
     Raises:
         UnknownColumns: there is no column of prompts or of models, none of scores and none of
@@ -54,7 +54,7 @@ def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
     Columns(prompt='Question', model='llm', score='stars', cost=None)
     """
     there = list(names)
-    found = {what: _named(what, there, said.get(what)) for what in SYNONYMS}
+    found = {what: _named(what, there, chosen.get(what)) for what in SYNONYMS}
     missing = [what for what in ("prompt", "model") if found[what] is None]
     if found["score"] is None and found["cost"] is None:
         missing.append("score or cost")
@@ -66,14 +66,14 @@ def columns_of(names: Iterable[str], said: Mapping[str, str]) -> Columns:
     return Columns(found["prompt"] or "", found["model"] or "", found["score"], found["cost"])
 
 
-def _named(what: str, there: list[str], said: str | None) -> str | None:
-    if said is not None:
-        if said not in there:
+def _named(what: str, there: list[str], chosen: str | None) -> str | None:
+    if chosen is not None:
+        if chosen not in there:
             raise UnknownColumns(
-                f"no column {said!r}, which --column {what}={said} names, among "
+                f"no column {chosen!r}, which --column {what}={chosen} names, among "
                 f"{', '.join(map(repr, there))}"
             )
-        return said
+        return chosen
     plain = {name: name.strip().casefold().replace(" ", "_").replace("-", "_") for name in there}
     usual = SYNONYMS[what][0]
     meant = [name for name in there if plain[name] == usual]

@@ -41,7 +41,7 @@ class Bought:
         return self.routed - self.mix
 
 
-def told_gain(bought: Bought) -> str:
+def gain_text(bought: Bought) -> str:
     """Return a gain with its interval, as text."""
     return f"{number(bought.gain, signed=True)} ± {number(bought.off)}"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ground.files.array_folder import Array
-from studies.warm_start.frontier import Bought, gains_of, told_gain
+from studies.warm_start.frontier import Bought, gain_text, gains_of
 from studies.warm_start.observations import Observations
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class Worth:
 
     @property
     def most(self) -> Bought | None:
-        """Return the budget at which routing gains most over the best fixed mix; one with a gain
-        beyond chance, if there is any.
+        """Return the budget at which routing gains most over the best fixed mix, among those with a
+        gain beyond chance if there are any.
         """
         sure = [bought for bought in self.frontier if bought.gain > bought.off]
         return max(sure or self.frontier, key=lambda bought: bought.gain, default=None)
@@ -167,7 +167,7 @@ def sentence(worth: Worth) -> str:
     if len(worth.models) == 1:
         return f"There is nothing to route: {worth.models[0].model} is the only model."
     if worth.told_apart is False:
-        largest = "" if most is None else f" At most it is {told_gain(most)}."
+        largest = "" if most is None else f" At most it is {gain_text(most)}."
         return (
             f"Your prompts do not tell the models apart: over {worth.prompts:,} prompts routing "
             f"gains nothing beyond chance over the best fixed mix of models.{largest}"
@@ -178,7 +178,7 @@ def sentence(worth: Worth) -> str:
     return (
         f"Routing gains most at ${most.budget_usd:.2g} per request: {most.routed:.3f}, "
         f"where the best fixed mix of models earns {most.mix:.3f}: a gain of "
-        f"{told_gain(most)}{guessed}."
+        f"{gain_text(most)}{guessed}."
     )
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from drawing.numbers import number
 from drawing.page import Report, Table, page
-from studies.warm_start.frontier import told_gain
+from studies.warm_start.frontier import gain_text
 from studies.warm_start.worth import ModelWorth, Worth, sentence
 
 MOST_PAIRS = 40
@@ -58,7 +58,7 @@ def _bought(worth: Worth) -> Table:
     rows = [
         [
             *(f"{one.budget_usd:.2g}", f"{one.mix:.3f}", f"{one.routed:.3f}"),
-            *(told_gain(one), f"{one.routed_cost_usd / one.budget_usd:.2f}"),
+            *(gain_text(one), f"{one.routed_cost_usd / one.budget_usd:.2f}"),
         ]
         for one in worth.frontier
     ]

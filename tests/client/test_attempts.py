@@ -4,16 +4,18 @@ each call once."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 import pytest_asyncio
 
-from paretobandit_client import Router, SyncRouter, Verifier, is_json
-from paretobandit_client.attempt import attempts_of
+from paretobandit_client import Router, SyncRouter, Undelivered, Verifier, is_json
+from paretobandit_client.attempt import Attempt, attempts_of
 from paretobandit_client.decision import Decision
 from paretobandit_client.sent_events import Route, Step
+from paretobandit_client.sync import SyncAttempt
 from tests.doors.gateway.running import CONTEXT, KEY, Gateway, running_gateway
 from tests.integration.service import PATIENCE
 
@@ -143,6 +145,53 @@ async def test_whoever_bills_a_plans_first_call_alone_is_told_once(
         await attempt.cost(cost_usd=0.1)
     await decision(sent, PLAN[1]).cost(cost_usd=0.1)
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("is_billed_first", [True, False])
+@pytest.mark.parametrize("is_delivered", [True, False])
+@pytest.mark.parametrize("ended", [{"verdict": False}, {"verdict": True}, {"status": "timeout"}])
+async def test_what_follows_depends_neither_on_when_a_bill_is_reported_nor_on_its_delivery(
+    ended: dict[str, Any], is_billed_first: bool, is_delivered: bool
+) -> None:
+    sent, models = Sent(), []
+    if not is_delivered:
+        sent.cost = sent.verdict = undelivered  # type: ignore[method-assign]
+
+    async def bill(attempt: Attempt) -> None:
+        with suppress(Undelivered):
+            await attempt.cost(cost_usd=0.1, status=ended.get("status"))
+
+    async def look(attempt: Attempt) -> None:
+        with suppress(Undelivered):
+            if "verdict" in ended and attempt.verify:
+                await attempt.verdict("tests", ended["verdict"])
+
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        models.append(attempt.model)
+        for report in (bill, look) if is_billed_first else (look, bill):
+            await report(attempt)
+    assert models == (["small"] if ended.get("verdict") else ["small", "large"])
+
+
+async def undelivered(*report: Any, **more: Any) -> None:
+    raise Undelivered("Kafka is away")
+
+
+async def test_a_retry_of_a_call_that_failed_is_its_answer() -> None:
+    sent = Sent()
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        await attempt.cost(status="timeout")
+        assert attempt.goes_on
+        await attempt.cost(cost_usd=0.1)
+        assert not attempt.goes_on
+        await attempt.verdict("tests", 0.1)
+        await attempt.verdict("tests", 0.9, revision=1)
+    assert attempt.number == 0
+
+
+async def test_threads_see_of_an_attempt_what_tasks_see() -> None:
+    theirs = {name for name in dir(Attempt) if not name.startswith("_")}
+    assert theirs - set(dir(SyncAttempt)) == set()
 
 
 async def test_a_decision_without_a_plan_is_one_attempt() -> None:

@@ -16,7 +16,7 @@ CLIENT = "client.src.paretobandit_client"
 ROOMS = {room: ROOT / room for room in FOLDERS} | {"client": ROOT.joinpath(*CLIENT.split("."))}
 """The folder of each room of the product, by the name of the folder of its tests."""
 WHOLE = frozenset(
-    {"chaos", "containers", "fixtures", "house", "integration", "parity", "reference", "worlds"}
+    {"containers", "fixtures", "house", "integration", "parity", "reference", "release", "worlds"}
 )
 """Folders of tests that are about no single room."""
 LARGE = 150

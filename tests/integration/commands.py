@@ -7,7 +7,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -15,8 +17,10 @@ from click.testing import CliRunner, Result
 
 from commands.broker.wire import free_ports
 from commands.cli import main
+from commands.demo.stage import wait_ready
 from streams.log.service_topics import create_topics
 from streams.settings import Settings, load_settings
+from tests.integration.forked import inherited, start
 
 T = TypeVar("T")
 CONTEXT = "[0.3, -0.1, 1.0]"
@@ -44,7 +48,7 @@ def new_service(bootstrap: str, kind: str, **given: Any) -> Settings:
     return made
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def variables_of(settings: Settings) -> dict[str, str]:
     """Return the variables that lead to the service."""
     return {
         "PB_BOOTSTRAP": settings.bootstrap,
@@ -61,7 +65,22 @@ def run(
 ) -> Result:
     """Run one command in this process."""
     named = ("--router", router) if router else ()
-    return CliRunner().invoke(main, [*words, *named], input=stdin, env=environment(settings))
+    return CliRunner().invoke(main, [*words, *named], input=stdin, env=variables_of(settings))
+
+
+@contextmanager
+def running_worker(
+    settings: Settings, *, environment: Mapping[str, str], log: Path
+) -> Iterator[None]:
+    """Run `pbstream worker`, until it is ready and then until the end of the block."""
+    given = {**inherited(), **variables_of(settings), **environment}
+    process = start(["commands.cli", "worker"], log=log, env=given)
+    try:
+        wait_ready(process, settings.web_port, log)
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
 
 
 def done(

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands.broker.wire import free_ports
-from commands.demo.stage import running_worker
 from streams.settings import Settings
 from tests.integration.browsing import chromium
-from tests.integration.commands import new_service
+from tests.integration.commands import new_service, running_worker
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -1,5 +1,5 @@
-"""Start the tests' workers as forks of one process that has imported what a worker imports: half of
-a short life's CPU.
+"""Start the tests' workers and gateways as forks of one process that has imported what a worker
+imports: half of a short life's CPU.
 
 Run as a module it is that process: no event loop, no threads, nothing but imports, a line of JSON a
 question. A fork replaces the environment, begins a session of its own, dies with its parent, and
@@ -27,11 +27,14 @@ from typing import Any
 from commands.broker.child import spawn
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("service_worker", "counting_worker", "slow_encoder_worker")
-"""What is forked; all else is a program whose start is tested too."""
+MODULES = ("service_worker", "counting_worker", "slow_encoder_worker", "commands.cli")
+"""What is forked. `test_crew.py`, `test_ownership.py` and `tests/release` start `pbstream worker`
+as a program of its own."""
 IMPORTED = (
     "streams.service.lifetime",
     "streams.service.worker",
+    "commands.cli.service",
+    "uvicorn",
     # Faust imports them by their names while an app starts.
     "faust.app.router",
     "faust.assignor.leader_assignor",

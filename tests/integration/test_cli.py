@@ -26,9 +26,9 @@ from tests.integration.commands import (
     add_two,
     done,
     done_json,
-    environment,
     run,
     until,
+    variables_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -230,7 +230,7 @@ def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
             "60",
         ]
         return subprocess.run(
-            command, env={**os.environ, **environment(worker)}, cwd=ROOT, check=False
+            command, env={**os.environ, **variables_of(worker)}, cwd=ROOT, check=False
         ).returncode
 
     with ThreadPoolExecutor(3) as pool:
@@ -444,7 +444,7 @@ def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> Non
     assert declared.exit_code == 0, declared.output
     ran = subprocess.run(
         [sys.executable, str(tmp_path / "client.py")],
-        env={**os.environ, **environment(worker)},
+        env={**os.environ, **variables_of(worker)},
         capture_output=True,
         text=True,
         check=False,
@@ -456,7 +456,7 @@ def test_the_client_of_the_readme_works(worker: Settings, tmp_path: Path) -> Non
     (tmp_path / "mistyped.py").write_text(code.replace('"default"', '"defualt"'))
     wrong = subprocess.run(
         [sys.executable, str(tmp_path / "mistyped.py")],
-        env={**os.environ, **environment(worker)},
+        env={**os.environ, **variables_of(worker)},
         capture_output=True,
         text=True,
         check=False,

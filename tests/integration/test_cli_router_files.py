@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import yaml
@@ -22,9 +23,9 @@ def test_a_router_is_shown_changed_and_applied_once(worker: Settings, tmp_path: 
     compared = run(worker, "routers", "diff", str(file))
     assert compared.exit_code == 1
     assert "caps.day.usd" in compared.output
-    told = done_json(worker, "routers", "apply", str(file), "--dry-run")
-    assert (told["in_force"], len(told["changes"])) == (None, 6)
-    before = told["based_on"]
+    difference = json.loads(run(worker, "routers", "diff", str(file), "--json").stdout)
+    assert (difference["in_force"], len(difference["changes"])) == (None, 6)
+    before = difference["based_on"]
     assert "In force at offset" in done(worker, "routers", "apply", str(file))
     assert "Nothing changes" in done(worker, "routers", "apply", str(file))
     shown = done_json(worker, "routers", "show", "files.chat")
@@ -52,7 +53,8 @@ def test_a_new_router_is_created_from_a_file_and_wrong_ones_are_refused(
     file.write_text(
         yaml.safe_dump({"router_id": "files.new", "models": {"a": model}, "dimensions": 4})
     )
-    assert "dimensions" in run(worker, "routers", "apply", str(file)).output
+    for command in ("diff", "apply"):
+        assert "dimensions" in run(worker, "routers", command, str(file)).output
     assert "no such field" in run(worker, "routers", "apply", str(_typo(tmp_path))).output
     assert "is not declared" in run(worker, "routers", "show", "files.nobody").output
 

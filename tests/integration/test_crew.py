@@ -15,7 +15,8 @@ from commands.broker.wire import free_ports
 from tests.integration.service import RunningService, Worker, request, router, running_service
 from tests.integration.test_unreadable import readiness
 
-CREW = "commands.cli worker --processes 2"
+CREW = "commands.cli.__main__ worker --processes 2"
+"""Of this module's name nothing is forked, see `forked.py`: the crew is a program of its own."""
 HOMES = [f"acme.{number}" for number in range(8)]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -27,12 +26,10 @@ import pytest
 import uvicorn
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from commands.broker.child import spawn
 from commands.broker.wire import free_ports
 from commands.demo.demo_clients import Traffic
 from commands.demo.demo_play import Scenario
 from commands.demo.player import Player
-from commands.demo.stage import running_worker
 from doors.gateway.api_keys import Keys, new_key
 from drawing import numbers
 from drawing.numbers import NO_PRICE, UNTIL, dual
@@ -56,7 +53,8 @@ from tests.integration.browsing import (
     load,
     violations,
 )
-from tests.integration.commands import done, new_service, until
+from tests.integration.commands import done, new_service, running_worker, until
+from tests.integration.forked import inherited, start
 from tests.watching.dashboard.test_dashboard_folds import (
     NOW,
     Record,
@@ -133,10 +131,8 @@ def dashboard(
         "PB_DASHBOARD_PORT": str(port),
         **environment,
     }
-    command = [sys.executable, "-m", "commands.cli", "dashboard", *options]
-    variables = (f"{name}={value}" for name, value in given.items())
     log = folder / f"dashboard-{port}.log"
-    process = spawn(["env", *variables, *command], log=log)
+    process = start(["commands.cli", "dashboard", *options], log=log, env=inherited() | given)
     address = f"http://127.0.0.1:{port}/"
     try:
         until(lambda: reached(address + "livez"), f"a dashboard; {log.read_text()}")

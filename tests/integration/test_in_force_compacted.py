@@ -12,10 +12,17 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from commands.demo.stage import running_worker
 from doors.console.bus import open_bus
 from streams.settings import Settings
-from tests.integration.commands import PRICES, add_two, done, done_json, new_service, run
+from tests.integration.commands import (
+    PRICES,
+    add_two,
+    done,
+    done_json,
+    new_service,
+    run,
+    running_worker,
+)
 
 EAGER = {
     "cleanup.policy": "compact",

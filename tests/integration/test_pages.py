@@ -23,13 +23,13 @@ from commands.broker.child import spawn
 from commands.broker.wire import free_ports
 from commands.cli import main
 from streams.settings import Settings
-from tests.integration.commands import done, environment
+from tests.integration.commands import done, variables_of
 from tests.pages import PAGES, ROOT
 
 ELSEWHERE = {
     "json": "tests/integration/test_wire_page.py sends them, and compares the answers",
     "python": "test_cli.py (README), tests/doors/integrations/test_integrate_page.py",
-    "install": "tests/house/test_wheel.py",
+    "install": "tests/release/test_wheel.py",
     "http": "tests/doors/integrations/test_integrate_page.py",
     "http-client": "tests/doors/integrations/test_integrate_page.py",
     "litellm": "tests/doors/integrations/test_integrate_page.py",
@@ -114,7 +114,7 @@ def folder(worker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_every_command_of_the_page_works(page: str, worker: Settings, folder: Path) -> None:
     own = re.sub(r"\W", "-", page)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    named = {**environment(worker), "PB_ROUTER": own, "PATH": path, "BROWSER": "true"}
+    named = {**variables_of(worker), "PB_ROUTER": own, "PATH": path, "BROWSER": "true"}
     if page in {"docs/how-to/backup.md", "docs/explanation/replay.md"}:
         _live_a_little(worker, own)
     for command in commands_of(page):

@@ -12,10 +12,18 @@ import pytest
 import yaml
 from aiokafka import AIOKafkaProducer
 
-from commands.demo.stage import running_worker
 from ground.json_values import Document
 from streams.settings import Settings
-from tests.integration.commands import CONTEXT, PRICES, done, done_json, new_service, run, until
+from tests.integration.commands import (
+    CONTEXT,
+    PRICES,
+    done,
+    done_json,
+    new_service,
+    run,
+    running_worker,
+    until,
+)
 
 MODEL = {"input_price_per_m": 0.1, "output_price_per_m": 0.4}
 NOWHERE = {**MODEL, "prior": {"ref": "nowhere", "sha256": "0" * 64}}

@@ -10,12 +10,20 @@ from uuid import uuid4
 
 import pytest
 
-from commands.demo.stage import running_worker
 from commands.reports import Booked, report
 from schemas.costs import CostReported
 from schemas.rewards import RewardObserved
 from streams.settings import Settings
-from tests.integration.commands import CONTEXT, PRICES, add_two, done, done_json, new_service, run
+from tests.integration.commands import (
+    CONTEXT,
+    PRICES,
+    add_two,
+    done,
+    done_json,
+    new_service,
+    run,
+    running_worker,
+)
 from tests.integration.test_in_force_compacted import compact, eager
 
 __all__ = ["eager"]

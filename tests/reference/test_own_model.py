@@ -17,7 +17,7 @@ from streams.encoder.encoder_errors import EncoderError
 from streams.encoder.projection import Projection
 from streams.encoder.transformer import TransformerEncoder
 from streams.encoder.weights import is_mean_of_tokens, source_of, width_of
-from tests.integration.commands import PRICES, done, environment
+from tests.integration.commands import PRICES, done, variables_of
 from tests.integration.service import ROOT, running_service
 
 # Torch is loaded by four processes, each of which may wait for a busy machine.
@@ -97,7 +97,7 @@ async def test_a_model_of_ones_own_is_fitted_served_and_replayed(
     variables["PB_PRIORS_PATH"] = str(folder.parent)
     async with running_service(kafka, tmp_path) as service:
         await service.ready(service.worker(**variables))
-        there = {**environment(service.settings), **variables}
+        there = {**variables_of(service.settings), **variables}
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         for name in ("small", "large"):

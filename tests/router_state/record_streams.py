@@ -597,7 +597,7 @@ class Played:
             contained=(self.asked // 2, self.asked // 3),
             needs=needs,
             session_id=session,
-            said=self.said(session),
+            fields=self.said(session),
         )
 
     def said(self, session: str | None) -> dict[str, Any] | None:

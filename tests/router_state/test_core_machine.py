@@ -228,7 +228,7 @@ class Books(RuleBasedStateMachine):
             input_tokens=tokens,
             needs=needs,
             session_id=self.session,
-            said=None if self.session is None or self.budget is None else {"runs": self.budget},
+            fields=None if self.session is None or self.budget is None else {"runs": self.budget},
         )
         decision = self.apply(asked).decision
         assert decision is not None

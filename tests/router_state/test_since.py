@@ -5,7 +5,15 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from router_state.since import MOST_LETTERS, MOST_STEPS, MOST_TOLD, UNKNOWN, Since, Step, steps_of
+from router_state.since import (
+    MOST_EXPLAINED,
+    MOST_LETTERS,
+    MOST_STEPS,
+    UNKNOWN,
+    Since,
+    Step,
+    steps_of,
+)
 
 
 def test_steps_of_one_kind_in_a_row_are_one_step() -> None:
@@ -101,8 +109,8 @@ def test_the_steps_to_the_last_decisions_are_kept_and_no_more() -> None:
         if seq % 2:
             since.billed(seq)
         since.decided(seq)
-    assert len(since.told) == MOST_TOLD
-    first = 100 - 2 * MOST_TOLD
+    assert len(since.explained) == MOST_EXPLAINED
+    first = 100 - 2 * MOST_EXPLAINED
     assert [since.led_to(seq) for seq in (first - 1, first + 1, first + 2, 99, 100)] == [
         None,
         f"c{first + 1}",

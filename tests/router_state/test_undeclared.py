@@ -45,7 +45,7 @@ def test_a_plain_router_has_no_capability_and_calls_no_hook() -> None:
     assert not any(getattr(hooks, name) for name in hooks.__struct_fields__)
 
 
-@pytest.mark.parametrize("asked", [{"session_id": "talk"}, {"said": {"runs": 1.0}}])
+@pytest.mark.parametrize("asked", [{"session_id": "talk"}, {"fields": {"runs": 1.0}}])
 def test_a_request_that_says_something_of_one_is_their_begin(asked: dict[str, Any]) -> None:
     one = Played.start(declaration(profile="live"))
     one.decide("1", X, now=0.0, **asked)
@@ -71,7 +71,7 @@ def test_hooks_for_requests_that_follow_others_are_called_from_the_first_of_them
 def test_a_request_that_says_something_of_a_declared_one_only_begins_none() -> None:
     one = Played.start(declaration(profile="live"))
     declared = next(kind for kind in KINDS if not kind.undeclared)
-    one.decide("1", X, now=0.0, said={declared.name: {"said": "of it"}})
+    one.decide("1", X, now=0.0, fields={declared.name: {"some": "field"}})
     assert kinds(one) == ()
 
 

@@ -12,7 +12,7 @@ from schemas.asyncapi import KEYS
 from schemas.dlq import HEADERS
 from schemas.export import FOLDER, differences, main, schema_files
 
-WIRE = (FOLDER.parent / "reference/wire.md").read_text(encoding="utf-8")
+WIRE = (FOLDER / "reference/wire.md").read_text(encoding="utf-8")
 
 
 def test_committed_schemas_are_those_of_the_code() -> None:
@@ -24,12 +24,14 @@ def test_check_fails_on_a_stale_a_missing_and_a_superfluous_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path)]) == 0
-    (tmp_path / "costs.json").write_text("{}")
-    (tmp_path / "rewards.json").unlink()
-    (tmp_path / "gone.json").write_text("{}")
+    (tmp_path / "schemas" / "costs.json").write_text("{}")
+    (tmp_path / "schemas" / "rewards.json").unlink()
+    (tmp_path / "schemas" / "gone.json").write_text("{}")
+    (tmp_path / "scenarios" / "schema.json").write_text("{}")
     assert main([str(tmp_path), "--check"]) == 1
     reported = capsys.readouterr().err
-    assert all(name in reported for name in ("costs.json", "rewards.json", "gone.json"))
+    names = ("costs.json", "rewards.json", "gone.json", "scenarios/schema.json")
+    assert all(name in reported for name in names)
     assert main([str(tmp_path)]) == 0
     assert differences(tmp_path) == []
 
@@ -37,7 +39,7 @@ def test_check_fails_on_a_stale_a_missing_and_a_superfluous_file(
 def test_schemas_name_topic_key_and_version() -> None:
     files = schema_files()
     for topic in EVENTS:
-        schema = json.loads(files[f"{topic}.json"])
+        schema = json.loads(files[f"schemas/{topic}.json"])
         key = KEYS.get(topic, "router_id")
         assert (schema["x-topic"], schema["x-key"], schema["x-version"]) == (topic, key, 1)
 

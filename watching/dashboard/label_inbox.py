@@ -142,7 +142,7 @@ def _label(found: Wanted, source: str, asked: Document) -> RewardObserved:
     is_number = isinstance(reward, int | float) and not isinstance(reward, bool)
     if len(said) + is_number != 1 or not (reward is None or is_number):
         raise Problem("invalid_field", "say one of reward, cant_tell and undo")
-    if "undo" in said and source not in found.said:
+    if "undo" in said and source not in found.given:
         raise Problem("invalid_field", f"{source} has said nothing of this request")
     if reward is not None and not 0.0 <= float(reward) <= 1.0:
         raise Problem("reward_out_of_range")

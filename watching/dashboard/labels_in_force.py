@@ -16,18 +16,18 @@ def sources_of(declared: Sources | None) -> DeclaredSources:
 
 
 def take_label(
-    request: Request, source: str, said: KeptLabel, declared: DeclaredSources
+    request: Request, source: str, label: KeptLabel, declared: DeclaredSources
 ) -> tuple[bool, float | None]:
     """Keep a label of a request; return whether the label says anything new, and the reward that
     counts from now on, None: there is none.
     """
-    if declared.gold is None and said.reward is not None and not request.labels:
-        if not _is_news(request, source, said):
+    if declared.gold is None and label.reward is not None and not request.labels:
+        if not _is_news(request, source, label):
             return False, request.label
-        request.label_source, request.label_rank = source, (said.rank, said.revision)
-        return True, said.reward
+        request.label_source, request.label_rank = source, (label.rank, label.revision)
+        return True, label.reward
     labels = with_label(
-        request.labels or _only(request, declared), source, _ranked(source, said, declared)
+        request.labels or _only(request, declared), source, _ranked(source, label, declared)
     )
     if labels is None:
         return False, request.label
@@ -35,12 +35,12 @@ def take_label(
     return True, None if found is None else found.reward
 
 
-def _is_news(request: Request, source: str, said: KeptLabel) -> bool:
+def _is_news(request: Request, source: str, label: KeptLabel) -> bool:
     """Tell whether a label is of a higher rank, or of a higher revision of the same source."""
     if request.label is None:
         return True
     rank, revision = request.label_rank
-    return said.rank > rank or (source == request.label_source and said.revision > revision)
+    return label.rank > rank or (source == request.label_source and label.revision > revision)
 
 
 def _only(request: Request, declared: DeclaredSources) -> dict[str, KeptLabel]:
@@ -48,9 +48,9 @@ def _only(request: Request, declared: DeclaredSources) -> dict[str, KeptLabel]:
     if request.label is None:
         return {}
     rank, revision = request.label_rank
-    said = KeptLabel(request.label, rank, revision)
-    return {request.label_source: _ranked(request.label_source, said, declared)}
+    label = KeptLabel(request.label, rank, revision)
+    return {request.label_source: _ranked(request.label_source, label, declared)}
 
 
-def _ranked(source: str, said: KeptLabel, declared: DeclaredSources) -> KeptLabel:
-    return KeptLabel(said.reward, declared.rank_of(source, said.rank), said.revision)
+def _ranked(source: str, label: KeptLabel, declared: DeclaredSources) -> KeptLabel:
+    return KeptLabel(label.reward, declared.rank_of(source, label.rank), label.revision)

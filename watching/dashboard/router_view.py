@@ -166,9 +166,9 @@ class RouterView:
         called = self._rewarded(event, request)
         if called is None:
             return
-        before, said = request.label, KeptLabel(event.reward, rank, event.revision)
+        before, label = request.label, KeptLabel(event.reward, rank, event.revision)
         declared = sources_of(self.declared and self.declared.sources)
-        news, reward = take_label(request, source, said, declared)
+        news, reward = take_label(request, source, label, declared)
         if not news or reward == before:
             return
         self.tally.label(request, reward, called=called)
@@ -247,14 +247,14 @@ class RouterView:
         """Apply an alert. A model is suspected from a drift to its recovery, and down until it
         answers again.
         """
-        kind, told = alert.kind.value, sentence(alert)
+        kind, text = alert.kind.value, sentence(alert)
         self.alarms += kind not in ENDS.values()
         for begins, open_ones in (("drift", self.suspects), ("model_down", self.down)):
             if alert.model is not None and kind == begins:
-                open_ones[alert.model] = {"text": told, "since": alert.since.timestamp()}
+                open_ones[alert.model] = {"text": text, "since": alert.since.timestamp()}
             elif alert.model is not None and kind == ENDS[begins]:
                 open_ones.pop(alert.model, None)
-        self.news.append(News(at, kind, alert.model, told))
+        self.news.append(News(at, kind, alert.model, text))
         self.version += 1
 
     def take_refusal(self, refusal: EventRefused, *, at: float) -> None:
@@ -263,8 +263,8 @@ class RouterView:
         if refusal.topic == "routers":
             self.declarations.refuse(refusal)
             why = f"{refusal.reason} ({refusal.message})" if refusal.message else refusal.reason
-            told = f"a declaration was refused: {why}"
-            self.news.append(News(at, "refused", None, told))
+            text = f"a declaration was refused: {why}"
+            self.news.append(News(at, "refused", None, text))
         self.version += 1
 
     def rate(self, now: float) -> float:
@@ -289,8 +289,8 @@ class RouterView:
         if event.cost_usd is not None:
             # A call without an answer costs nothing even where answers are billed in tokens, whose
             # dollars are not known without prices.
-            told = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
-            return event.cost_usd if told else None
+            is_known = self.declared or event.cost_usd > 0.0 or event.status in (None, "ok")
+            return event.cost_usd if is_known else None
         declared = self.declared
         prices = None if declared is None else declared.prices.get(model)
         if declared is None or prices is None or event.tokens is None:
@@ -368,14 +368,14 @@ class RouterView:
         table = rows.astype(np.float64)
         column = {name: table[:, at] for name, at in COLUMN.items()}
         spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
-        budgets, told = column["budget_usd"], _filled(column["lambda_t"])
+        budgets, lambdas = column["budget_usd"], _filled(column["lambda_t"])
         counts = table[:, FIXED:]
         decided = counts.sum(axis=1)
         return {
             "begins": first.tolist(),
             "at": last.tolist(),
             "requests": column["decided"].cumsum().tolist(),
-            "lambda": told,
+            "lambda": lambdas,
             "ratio": [
                 None if mean is None or not budget else mean / budget
                 for mean, budget in zip(spend, _filled(budgets), strict=True)

@@ -203,8 +203,8 @@ async def updates(
     yield b"retry: 1000\n\n"
     while not closing.is_set():
         found = view.changes(now=time.time()) or {}
-        if (now_said := state()) != said:
-            found["state"] = said = now_said
+        if (now_state := state()) != said:
+            found["state"] = said = now_state
         if found:
             heard = time.monotonic()
             yield b"data: " + orjson.dumps(found, option=JSON) + b"\n\n"

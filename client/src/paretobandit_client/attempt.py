@@ -37,7 +37,6 @@ class Attempt:
         model: the model to call.
         verify: the verifier that the plan asks for; None: nobody needs to look at the answer.
         accept_at: the verdict from which the answer is returned; None: it is returned anyway.
-        goes_on: whether another attempt follows, as far as it is known by now.
     """
 
     decision: Decision
@@ -47,8 +46,15 @@ class Attempt:
     accept_at: float | None
     _reports: Verdicts = field(repr=False, compare=False)
     _verifiers: Mapping[str, Verifier] = field(default_factory=dict, repr=False, compare=False)
-    goes_on: bool = False
+    _failed: bool = field(default=False, repr=False, compare=False)
+    _stopped: bool = field(default=False, repr=False, compare=False)
     _revision: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def goes_on(self) -> bool:
+        """Tell whether another attempt follows, as far as it is known by now: the call failed, or
+        its answer did not pass."""
+        return self.accept_at is not None and (self._failed or self._stopped)
 
     @property
     def request_id(self) -> str:
@@ -63,14 +69,13 @@ class Attempt:
     async def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
         """Report what the call cost, see `Decision.cost`. A call that failed is followed by the
         next one."""
+        # What follows depends on the call, not on whether Kafka takes its bill.
+        self._failed = status in checks.UNANSWERED
         bill.setdefault("revision", self._revision)
         await self._reports.cost(
             self.request_id, model=self.model, status=status, attempt=self.number, **bill
         )
-        failed = status in checks.UNANSWERED
-        self._revision += failed
-        if self.accept_at is not None:
-            self.goes_on = failed
+        self._revision += self._failed
 
     async def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report what a verifier says of the answer: True or False, or a number from 0 to 1.
@@ -79,11 +84,12 @@ class Attempt:
         too long is not reported: the answer counts as it is.
         """
         number = bounds.verdict(value)
+        if verifier == self.verify and self.accept_at is not None:
+            # A verdict is of an answer: the call did not fail, or a retry of it did not.
+            self._failed, self._stopped = False, number < self.accept_at
         await self._reports.verdict(
             self.request_id, verifier, number, attempt=self.number, revision=revision
         )
-        if verifier == self.verify and self.accept_at is not None:
-            self.goes_on = number < self.accept_at
 
     async def check(self, answer: object) -> float | None:
         """Have the plan's verifier look at the answer, and report its verdict.

@@ -142,10 +142,10 @@ def _field(field: str, value: object) -> object:
 def _need(field: str, value: object) -> object:
     if field in bounds.NUMBERS or field in bounds.NAMES:
         return _field(field, value)
-    said = bounds.own(value)
-    if not isinstance(said, bool):
+    flag = bounds.own(value)
+    if not isinstance(flag, bool):
         raise ValueError(f"{field} must be True or False, not {value!r}")
-    return said
+    return flag
 
 
 def _prompt(value: object) -> str:

@@ -20,7 +20,7 @@ class Fallbacks:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._said: float | None = None
-        self._unsaid = 0
+        self._unlogged = 0
 
     def note(
         self,
@@ -40,9 +40,9 @@ class Fallbacks:
         if is_outage and _size(event) < LONG_BYTES:
             return
         if self._said is not None and now - self._said < EVERY_SECONDS:
-            self._unsaid += 1
+            self._unlogged += 1
             return
-        more = f" ({self._unsaid} more since the last such line)" if self._unsaid else ""
+        more = f" ({self._unlogged} more since the last such line)" if self._unlogged else ""
         log.warning(
             "router %s: request %s goes to the fallback %s: %s%s",
             event.router_id,
@@ -51,7 +51,7 @@ class Fallbacks:
             _reason(event, seconds, why, is_outage=is_outage),
             more,
         )
-        self._said, self._unsaid = now, 0
+        self._said, self._unlogged = now, 0
 
 
 def _size(event: Ask) -> int:

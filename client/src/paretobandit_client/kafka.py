@@ -126,10 +126,10 @@ class KafkaLink:
         return await self.waiting.wait((event.router_id, event.request_id), seconds=seconds)
 
     def deliver(self, event: Event) -> asyncio.Task[None]:
-        """Hand one event over; the task ends when Kafka has it, and raises Undelivered. Await it
-        through a shield.
+        """Send one event, and return the task of its delivery, which ends when Kafka has the event.
+        The task may raise Undelivered. Await it through a shield.
 
-        A bill or a reward goes after its request, where that is still on its way.
+        A bill or a reward of a request that is still being sent is sent after it.
 
         Raises:
             Undelivered: too many events wait already.

@@ -404,7 +404,7 @@ def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:
 
 
 def all_tokens(messages: Sequence[Message]) -> int:
-    """Return how many tokens all messages are together."""
+    """Return the number of tokens of all messages together."""
     try:
         # The size of a picture it would else look up at the picture's address.
         counted: int = token_counter(

@@ -44,6 +44,14 @@ class Followed:
     is_next: bool = False
 
 
+class Collected(MockResponseIterator):  # type: ignore[misc]
+    """An answer as a stream of one chunk."""
+
+    async def aclose(self) -> None:
+        """End the stream, as readers of LiteLLM's other streams may do before its end."""
+        self.is_done = True
+
+
 FOLLOWED: ContextVar[Followed | None] = ContextVar("followed", default=None)
 
 
@@ -151,7 +159,7 @@ class Plans:
                 signal = followed.signal
                 if signal is None or not is_checked(signal) or not isinstance(found, ModelResponse):
                     return found
-                before = MockResponseIterator(found) if stream else found
+                before = Collected(found) if stream else found
                 setattr(before, HIDDEN, getattr(found, HIDDEN, None))
                 verdict = await self.look(signal, found, call["messages"])
                 following = following_of(signal)

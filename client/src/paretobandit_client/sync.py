@@ -91,6 +91,16 @@ class SyncAttempt:
     _router: SyncRouter = field(repr=False, compare=False)
 
     @property
+    def decision(self) -> SyncDecision:
+        """Return what was decided."""
+        return SyncDecision(self.attempt.decision, self._router)
+
+    @property
+    def number(self) -> int:
+        """Return the number of the call, from 0."""
+        return self.attempt.number
+
+    @property
     def model(self) -> str:
         """Return the model to call."""
         return self.attempt.model
@@ -104,6 +114,16 @@ class SyncAttempt:
     def verify(self) -> str | None:
         """Return the verifier that the plan asks for, see `Attempt`."""
         return self.attempt.verify
+
+    @property
+    def accept_at(self) -> float | None:
+        """Return the verdict from which the answer is returned, see `Attempt`."""
+        return self.attempt.accept_at
+
+    @property
+    def goes_on(self) -> bool:
+        """Tell whether another attempt follows, see `Attempt`."""
+        return self.attempt.goes_on
 
     @property
     def request_id(self) -> str:

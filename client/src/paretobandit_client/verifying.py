@@ -83,11 +83,11 @@ class TooManyThreads(Exception):
     """Too many looks of a verifier are under way."""
 
 
-def verifiers_of(said: Mapping[str, Verify | Verifier]) -> dict[str, Verifier]:
+def verifiers_of(given: Mapping[str, Verify | Verifier]) -> dict[str, Verifier]:
     """Return verifiers by their names. Raises ValueError for what is none."""
     return {
         bounds.name("verifier", name): one if isinstance(one, Verifier) else Verifier(one)
-        for name, one in said.items()
+        for name, one in given.items()
     }
 
 
@@ -115,15 +115,15 @@ def _is_asynchronous(look: Verify) -> bool:
     return inspect.iscoroutinefunction(look) or inspect.iscoroutinefunction(call)
 
 
-def _number(name: str, said: object) -> float | None:
-    if said is None:
+def _number(name: str, verdict: object) -> float | None:
+    if verdict is None:
         return None
     try:
-        return bounds.verdict(said)
+        return bounds.verdict(verdict)
     except ValueError:
         log.warning(
             "verifier %s said no verdict but %s: True, False or a number from 0 to 1",
             name,
-            type(said).__name__,
+            type(verdict).__name__,
         )
         return None

@@ -36,15 +36,25 @@ cdef class Failures:
         Args:
             reward: what is expected of the answer without that loss; alike: ρ.
         """
-        if not self.count:
-            return 0.0
-        r: Real = sure(reward)
-        return -self.sum * sqrt(r * (1.0 - r)) / (1.0 + (self.count - 1) * alike)
+        return lost(self.count, self.sum, reward, alike)
 
     cpdef Failures and_one(self, Real reward, Real given):
         """Return these and one more, of which `reward` was expected, and `given` its verdict is."""
-        r: Real = sure(reward)
-        return Failures(self.count + 1, self.sum + (sure(given) - r) / sqrt(r * (1.0 - r)))
+        return Failures(self.count + 1, self.sum + deviation(reward, given))
+
+
+cdef Real lost(Index count, Real sum, Real reward, Real alike) noexcept:
+    """See `Failures.gap`."""
+    if not count:
+        return 0.0
+    r: Real = sure(reward)
+    return -sum * sqrt(r * (1.0 - r)) / (1.0 + (count - 1) * alike)
+
+
+cdef Real deviation(Real reward, Real given) noexcept:
+    """Return z of an answer of which `reward` was expected, and `given` its verdict is."""
+    r: Real = sure(reward)
+    return (sure(given) - r) / sqrt(r * (1.0 - r))
 
 
 def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looked):
@@ -63,7 +73,7 @@ def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looke
     # The product of ratios is what a plan's record computes, to the bit.
     chance: Real = 1.0
     alike: Real = 0.0
-    failures: Failures = Failures()
+    failed: Real = 0.0
     found = []
     last: Index = len(calls) - 1
     number: Index = 0
@@ -71,7 +81,7 @@ def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looke
         if not 0 <= look < looks.L:
             raise IndexError(f"there is no look {look} at {arm}")
         row: Floats = behind(seen._values, seen.row(arm))
-        gap: Real = failures.gap(row[MEAN], alike)
+        gap: Real = lost(number, failed, row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
         found.append((arm, look, reached, gap, row[COST]))
         fee: Real = stops[look][2] if looked or number < last else 0.0
@@ -86,7 +96,7 @@ def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looke
         total += reached * (mean - (1.0 - t) * r)
         chance *= reached * fails / reached if reached > 0.0 else 0.0
         reached *= fails
-        failures = failures.and_one(row[MEAN], given_failed(r, t, fails))
+        failed += deviation(row[MEAN], given_failed(r, t, fails))
         alike = looks.alike(look)
         number += 1
     return total, usd, found

@@ -24,7 +24,7 @@ cdef class Planning:
     cdef Flag may_win(self, Index k) noexcept
     cdef Index _first_look(self)
     cpdef best(self, Index b, Flag hopeful=*)
-    cdef Real _first(self, Index first, Real tried)
+    cdef Real _first(self, Index first, Real tried, Index known, Real total)
     cdef Index _other(self, Index b)
     cdef Floats _lines(self, Index b, Flag hopeful) except NULL
     cdef Flag allows(self, Index look)

@@ -12,11 +12,10 @@ class Planning:
         models: list[CostModel],
         sure: Looks,
         hopeful: Looks,
-        *,
-        shut: Collection[int] = (),
         per_dollar: float,
         left_usd: float,
         most_usd: float,
+        shut: Collection[int] = (),
     ) -> None: ...
     def choose(
         self, b: int, tried: float, chance: Chance

@@ -18,7 +18,7 @@ from router_state.kernel.choosing.propensity import LEAST_PROPENSITY as _LEAST_P
 from router_state.kernel.costs.cost_model cimport CostModel
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, behind, of_block, scratch,
+    Flag, Floats, Index, Real, behind, of_block, scratch, whole,
 )
 
 cdef Real LEAST_PROPENSITY = _LEAST_PROPENSITY
@@ -54,10 +54,10 @@ cdef class Planning:
         seen: predictions for the arms, with their draws.
         models: cost models of the arms.
         sure, hopeful: what plans are made by, and what they are tried by where there is none.
-        shut: numbers of looks that can't be taken.
         per_dollar: what a dollar costs in reward.
         left_usd: dollars that all calls may be expected to cost, and the looks; most_usd: what they
             stay below in nine of ten cases.
+        shut: numbers of looks that can't be taken.
     """
 
     def __init__(
@@ -66,11 +66,10 @@ cdef class Planning:
         list models,
         Looks sure,
         Looks hopeful,
-        *,
-        shut=(),
         Real per_dollar,
         Real left_usd,
         Real most_usd,
+        shut=(),
     ):
         K: Index = seen.K
         if not len(models) == len(seen.excluded) == sure.K == hopeful.K == K:
@@ -134,7 +133,9 @@ cdef class Planning:
         each = self._chances(b, k, tried, PLAN_CELLS)
         chosen: Real = each[0] if how == alone else each[1] if how == made else each[2]
         chosen = min(max(chosen, LEAST_PROPENSITY), 1.0)
-        first: Real = max(self._first(k, tried), chosen) if looks or how != alone else chosen
+        first: Real = chosen
+        if looks or how != alone:
+            first = max(self._first(k, tried, b, each[0] + each[1] + each[2]), chosen)
         return (
             k,
             self._first_look() if found is None else found[1],
@@ -262,6 +263,8 @@ cdef class Planning:
         total -= mass
         if clear <= low:
             return total
+        # A narrow interval has fewer cells, as wide as those of the whole range.
+        cells = min(cells, 1 + whole((clear - low) / deviation * (0.5 * cells / PLAN_WIDEST)))
         step: Real = (clear - low) / cells
         before: Real = self._below_all(n, low)
         mass = nearly_below((low - mean) / deviation)
@@ -346,12 +349,14 @@ cdef class Planning:
     def chance_of_first(self, Index first, Real tried):
         """Return the probability that an arm is called first, alone or with a plan; arguments are
         those of `chances`."""
-        return self._first(first, tried)
+        return self._first(first, tried, -1, 0.0)
 
-    cdef Real _first(self, Index first, Real tried):
-        total: Real = 0.0
+    cdef Real _first(self, Index first, Real tried, Index known, Real total):
+        """See `chance_of_first`; `total` is the probability of all with the draw of the arm `known`
+        the best.
+        """
         for b in range(self.seen.K):
-            if self.may_win(b):
+            if b != known and self.may_win(b):
                 alone, planned, trial = self._chances(b, first, tried, FEW_CELLS)
                 total += planned + trial + alone
         return min(total, 1.0)

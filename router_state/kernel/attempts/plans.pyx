@@ -197,9 +197,10 @@ cdef class PlannedOptions(Options):
 
     cdef void choose(self, Real price):
         """See Options."""
-        Options.choose(self, price)
         if price >= FAR:
+            Options.choose(self, price)
             return
+        self.compete(price)
         n, K, looks = self.n, self.K, self.looks
         scores: Floats = self.values
         costs: Floats = behind(scores, K * n)
@@ -213,10 +214,12 @@ cdef class PlannedOptions(Options):
             for look in range(looks.L):
                 fee: Real = looks.fee(look) if self._in_dollars else 0.0
                 plan_rows(self.part(k, look), behind(costs, k * n), room, k, price, fee, n)
-        self.total, self.dollars = 0.0, 0.0
+        total: Real = 0.0
+        dollars: Real = 0.0
         for row in range(n):
-            self.total += room[BEST_SCORE * WIDTH + row]
-            self.dollars += room[BEST_USD * WIDTH + row]
+            total += room[BEST_SCORE * WIDTH + row]
+            dollars += room[BEST_USD * WIDTH + row]
+        self.total, self.dollars = total, dollars
 
     cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room):
         """Write each context's best arm: so far it is the best option, and none may be called

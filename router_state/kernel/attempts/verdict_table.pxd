@@ -9,11 +9,14 @@ cdef class VerdictTable:
     cdef public tuple names
     cdef public object array
     cdef Floats values
-    cdef Flag _is_stale
+    cdef public Flag is_stale
     cdef object _held
     cdef Floats _stale
     cpdef renew(self)
     cdef Floats row_of(self, Index k)
     cdef Real chance(self, Floats own, Index j, Real logit, Real deviations)
-    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations)
-    cdef _show(self, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes)
+    cdef void _spread(self, Floats own, Real away, Floats room)
+    cdef (Real, Real) _shares(self, Index edge, Index more, Floats room) noexcept
+    cdef _write(
+        self, Looks looks, Index look, Index k, Index edge, Index more, Real comes, Floats room
+    )

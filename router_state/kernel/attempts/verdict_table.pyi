@@ -5,6 +5,7 @@ from router_state.kernel.attempts.plans import Looks
 
 class VerdictTable:
     exact: bool
+    is_stale: bool
     J: int
     K: int
     names: tuple[str, ...]
@@ -34,5 +35,6 @@ class VerdictTable:
         likely: Looks,
         hopeful: Looks,
         away: float,
+        apart: float,
         comes: float,
     ) -> None: ...

@@ -16,7 +16,9 @@ import numpy as np
 from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.learning.counts cimport MEMORY
 from router_state.kernel.numbers.elementary cimport exp, log
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind, block, of_block, view
+from router_state.kernel.numbers.words cimport (
+    Flag, Floats, Index, Real, behind, block, of_block, scratch, view,
+)
 
 cdef Real BELIEF = 1.5
 """Prior mean of h in logits: +`BELIEF` for the last bin, −`BELIEF` for the first. The prior says
@@ -53,6 +55,7 @@ cdef class VerdictTable:
 
     Attributes:
         exact: whether verdicts are the truth, so that there is nothing to learn.
+        is_stale: whether `show` has anything to write.
         J, K: numbers of bins and of models; names: names of the models, in the order of their rows.
         array: h_j and its variances (2J), ρ and its variance; then of each model h_aj, its
             variances, numbers of verdicts and of labels by bin, and the model's mean reward (4J +
@@ -91,7 +94,7 @@ cdef class VerdictTable:
 
     cpdef renew(self):
         """Have the next `show` write the rows of all models."""
-        self._is_stale = True
+        self.is_stale = True
         for k in range(self.K):
             self._stale[k] = 1.0
 
@@ -142,7 +145,7 @@ cdef class VerdictTable:
         total: Real = 1.0
         for i in range(J):
             total += own[2 * J + i]
-        self._is_stale, self._stale[k] = True, 1.0
+        self.is_stale, self._stale[k] = True, 1.0
         own[2 * J + j] += 1.0
         own[4 * J] += max(FOLLOWS, 1.0 / total) * (bounded(reward) - own[4 * J])
         if total > MEMORY:
@@ -253,19 +256,34 @@ cdef class VerdictTable:
         Args:
             deviations: posterior deviations of h by which verdicts are assumed to tell more.
         """
-        return self.shares(self.row_of(k), edge, deviations)
+        held = scratch(4 * self.J)
+        room: Floats = of_block(held)
+        self._spread(self.row_of(k), deviations, room)
+        return self._shares(edge, 1, room)
 
-    cdef (Real, Real) shares(self, Floats own, Index edge, Real deviations):
-        """See `likelihoods`."""
+    cdef void _spread(self, Floats own, Real away, Floats room):
+        """Write of each bin its share of the verdicts, and P(right | bin) with h moved by −`away`,
+        0 and `away` posterior deviations.
+        """
         J: Index = self.J
         logit: Real = log(own[4 * J] / (1.0 - own[4 * J]))
+        for j in range(J):
+            room[4 * j] = own[2 * J + j] + SEEN / J
+            room[4 * j + 1] = self.chance(own, j, logit, -away)
+            room[4 * j + 2] = self.chance(own, j, logit, 0.0)
+            room[4 * j + 3] = self.chance(own, j, logit, away)
+
+    cdef (Real, Real) _shares(self, Index edge, Index more, Floats room) noexcept:
+        """See `likelihoods`: verdicts tell more (1), less (−1) or as expected (0), by as much as
+        `_spread` was given.
+        """
         rights: Real = 0.0
         wrongs: Real = 0.0
         passed: Real = 0.0
         slipped: Real = 0.0
-        for j in range(J):
-            share: Real = own[2 * J + j] + SEEN / J
-            right: Real = self.chance(own, j, logit, deviations if j >= edge else -deviations)
+        for j in range(self.J):
+            share: Real = room[4 * j]
+            right: Real = room[4 * j + 2 + (more if j >= edge else -more)]
             rights += share * right
             wrongs += share * (1.0 - right)
             if j >= edge:
@@ -274,35 +292,49 @@ cdef class VerdictTable:
         return passed / rights, slipped / wrongs
 
     def show(
-        self, Index look, Real usd, Looks sure, Looks likely, Looks hopeful, Real away, Real comes
+        self,
+        Index look,
+        Real usd,
+        Looks sure,
+        Looks likely,
+        Looks hopeful,
+        Real away,
+        Real apart,
+        Real comes,
     ):
-        """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
-        whose rows have changed since the last call, or of all after `renew`.
+        """Write `likelihoods` and ρ into looks, at worst, as expected and at best: those of the
+        models whose rows have changed since the last call, or of all after `renew`.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
-            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`.
+            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those of
+                their ρ.
             comes: share of the verdicts that come: without one, an answer passes.
         """
-        if not self._is_stale:
-            return
-        for edge in range(1, self.J):
-            number: Index = look + edge - 1
-            self._show(edge, number, comes * usd, sure, -away, comes)
-            self._show(edge, number, comes * usd, likely, 0.0, comes)
-            self._show(edge, number, comes * usd, hopeful, away, comes)
-        self._is_stale = False
-        for k in range(self.K):
-            self._stale[k] = 0.0
-
-    cdef _show(
-        self, Index edge, Index number, Real usd, Looks looks, Real deviations, Real comes
-    ):
-        looks.charge(number, usd, self.values[2 * self.J])
+        held = scratch(4 * self.J)
+        room: Floats = of_block(held)
+        rho: Real = self.values[2 * self.J]
+        more: Real = apart * sqrt(self.values[2 * self.J + 1])
+        for number in range(look, look + self.J - 1):
+            sure.charge(number, comes * usd, min(rho + more, 1.0))
+            likely.charge(number, comes * usd, rho)
+            hopeful.charge(number, comes * usd, max(rho - more, 0.0))
         for k in range(self.K):
             if self._stale[k] > 0.0:
-                right, wrong = self.shares(self.row_of(k), edge, deviations)
-                looks.set(number, k, 1.0 - comes * (1.0 - right), 1.0 - comes * (1.0 - wrong))
+                self._spread(self.row_of(k), away, room)
+                for edge in range(1, self.J):
+                    self._write(sure, look, k, edge, -1, comes, room)
+                    self._write(likely, look, k, edge, 0, comes, room)
+                    self._write(hopeful, look, k, edge, 1, comes, room)
+                self._stale[k] = 0.0
+        self.is_stale = False
+
+    cdef _write(
+        self, Looks looks, Index look, Index k, Index edge, Index more, Real comes, Floats room
+    ):
+        right, wrong = self._shares(edge, more, room)
+        passes: Real = 1.0 - comes * (1.0 - right)
+        looks.set(look + edge - 1, k, passes, 1.0 - comes * (1.0 - wrong))
 
 
 cdef Real bounded(Real reward) noexcept:

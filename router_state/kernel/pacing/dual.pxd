@@ -9,3 +9,4 @@ cdef class Options:
     cdef public Real total
     cdef public Real dollars
     cdef void choose(self, Real price)
+    cdef void compete(self, Real price)

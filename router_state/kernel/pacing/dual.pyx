@@ -43,7 +43,7 @@ cdef class Options:
         if n < 1 or K < 1:
             raise ValueError(f"nobody chooses among {K} arms for {n} contexts")
         self.n, self.K, self.total, self.dollars = n, K, 0.0, 0.0
-        self.array = np.zeros(2 * (K + 1) * n)
+        self.array = np.empty(2 * (K + 1) * n)
         self.values = view(self.array)
 
     @classmethod
@@ -82,6 +82,21 @@ cdef class Options:
 
     cdef void choose(self, Real price):
         """Let every context choose at a price of a dollar."""
+        self.compete(price)
+        n: Index = self.n
+        scores: Floats = self.values
+        costs: Floats = behind(scores, self.K * n)
+        won: Floats = behind(costs, (self.K + 1) * n)
+        total: Real = 0.0
+        dollars: Real = 0.0
+        for row in range(n):
+            place: Index = whole(won[row]) * n + row
+            total += scores[place]
+            dollars += costs[place]
+        self.total, self.dollars = total, dollars
+
+    cdef void compete(self, Real price):
+        """Write of each context the best score at a price of a dollar, and the arm that has it."""
         weight: Real = 1.0
         n, K = self.n, self.K
         # Beyond `FAR` rounding would lose the scores next to the products, so the cheapest arms
@@ -97,13 +112,6 @@ cdef class Options:
             won[row] = 0.0
         for k in range(1, K):
             compare(behind(scores, k * n), behind(costs, k * n), best, won, k, weight, price, n)
-        total: Real = 0.0
-        dollars: Real = 0.0
-        for row in range(n):
-            place: Index = whole(won[row]) * n + row
-            total += scores[place]
-            dollars += costs[place]
-        self.total, self.dollars = total, dollars
 
     def price(self, *, Real target, Real start=0.0):
         """Return the smallest λ ≥ 0 at which the contexts' winners (largest scores − λ·costs) cost

@@ -8,11 +8,11 @@ import numpy as np
 import orjson
 
 from router_state.kernel.choosing.portfolio cimport Portfolio
-from router_state.kernel.choosing.sample cimport EVERY
 from ground.refusing import DamagedState
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, singles
 from router_state.kernel.pacing.dual cimport Options
+from router_state.kernel.pacing.window_scores cimport BLOCK
 from router_state.kernel.pacing.window_scores import options
 
 LIMITED = msgspec.json.Decoder(dict[int, list[str]])
@@ -23,8 +23,6 @@ cdef enum:
 """Number of last requests over which λ_t is solved; from 32 to 512 it makes no difference
 (lab/docs/mechanisms.md).
 """
-cdef Index BLOCK = EVERY
-"""Number of contexts in one piece: as many as the decisions between two solutions write."""
 cdef Real CLOSED = 1e6
 """Cost in dollars of an arm that can't be chosen; its score is −`CLOSED`. No reward is worth this
 cost, and no price makes it cheap.
@@ -73,15 +71,16 @@ cdef class Window:
 
     Attributes:
         d: dimensions.
-        contexts: shape (n, d); n doubles with the slots in use, up to 128: most of 10,000 routers
-            have few. `held` is the kernel's view of it.
+        contexts: blocks of eight contexts, which stand side by side in a block, shape (n, d, 8); n
+            doubles with the slots in use, up to 16: most of 10,000 routers have few. `held` is the
+            kernel's view of it, with room for `room` contexts.
         limited: by slot, the models that a request was limited to, if it was.
         size: slots in use; next: the slot that is written next.
     """
 
     def __init__(self, d, journal):
         self.journal, self.written, self.d = journal, journal.pieces, d
-        self._hold(np.zeros((BLOCK, d), dtype=np.float32))
+        self._hold(np.zeros((1, d, BLOCK), dtype=np.float32))
         self.limited = {}
         self.size = 0
         self.next = 0
@@ -91,6 +90,10 @@ cdef class Window:
         """Names of the pieces that hold the window's contexts."""
         return PIECES[: -(-self.size // BLOCK)]
 
+    def rows(self):
+        """Return the contexts by slot, shape (n, d), a copy."""
+        return np.ascontiguousarray(self.contexts.transpose(0, 2, 1)).reshape(-1, self.d)
+
     cpdef Index push(self, x, limited_to):
         """Store a context in place of the oldest one; return its slot."""
         slot, d = self.next, self.d
@@ -99,8 +102,9 @@ cdef class Window:
             raise IndexError(f"there is no slot {slot}")
         if slot >= self.room:
             self.reserve(slot + 1)
+        place: Index = slot // BLOCK * BLOCK * d + slot % BLOCK
         for i in range(d):
-            self.held[slot * d + i] = context[i]
+            self.held[place + BLOCK * i] = context[i]
         if limited_to is not None:
             self.limited[slot] = limited_to
         elif self.limited:
@@ -112,17 +116,17 @@ cdef class Window:
         return slot
 
     cdef void _hold(self, contexts):
-        self.contexts, self.room = contexts, len(contexts)
+        self.contexts, self.room = contexts, BLOCK * len(contexts)
         self.held = singles(contexts, self.room * self.d)
 
     def reserve(self, slots):
         """Make room for `slots` contexts."""
-        capacity = len(self.contexts)
-        while capacity < min(slots, WINDOW):
-            capacity *= 2
-        if capacity > (held := len(self.contexts)):
-            larger = np.zeros((capacity, self.contexts.shape[1]), dtype=np.float32)
-            larger[:held] = self.contexts
+        room = self.room
+        while room < min(slots, WINDOW):
+            room *= 2
+        if room > self.room:
+            larger = np.zeros((room // BLOCK, self.d, BLOCK), dtype=np.float32)
+            larger[: len(self.contexts)] = self.contexts
             self._hold(larger)
 
     def options(self, Portfolio arms, tokens, *, Flag drawn=True):
@@ -161,18 +165,18 @@ cdef class Window:
     def pack(self, block):
         """Return eight contexts and what their requests were limited to."""
         start = block * BLOCK
-        contexts = self.contexts[start : start + BLOCK].astype("<f4", copy=False).tobytes()
+        contexts = self.contexts[block].T.astype("<f4", copy=False).tobytes()
         held = [i for i in range(BLOCK) if start + i in self.limited] if self.limited else []
         limited = {str(i): sorted(self.limited[start + i]) for i in held}
         return contexts + orjson.dumps(limited) if limited else contexts
 
     def unpack(self, block, bytes data):
         """Invert `pack`. Raises DamagedState."""
-        start, size = block * BLOCK, BLOCK * self.contexts.shape[1] * 4
+        start, size = block * BLOCK, BLOCK * self.d * 4
         if len(data) < size:
             raise DamagedState(f"a block of contexts has {len(data)} bytes, not {size}")
         self.reserve(start + BLOCK)
-        self.contexts[start : start + BLOCK] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1)
+        self.contexts[block] = np.frombuffer(data[:size], "<f4").reshape(BLOCK, -1).T
         try:
             limited = LIMITED.decode(data[size:]) if len(data) > size else {}
         except (msgspec.MsgspecError, UnicodeError) as error:

@@ -6,7 +6,7 @@ from router_state.kernel.costs.cost_model cimport CostModel
 from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.numbers.elementary cimport exps
-from router_state.kernel.numbers.linear cimport add_of, add_two, finite
+from router_state.kernel.numbers.linear cimport finite
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, Singles, behind, known, of_block, scratch, singles,
 )
@@ -17,10 +17,8 @@ cdef extern from "vectored.h":
 
 cdef extern from *:
     """
-    VECTORED static void wide_multiply_all(
-        float*, Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, double*
-    );
-    VECTORED static void wide_add_up(double*, Py_ssize_t, double*);
+    VECTORED static void wide_widen(float*, Py_ssize_t, double*);
+    VECTORED static void wide_multiply_block(double*, Py_ssize_t, double*, double*);
     VECTORED static void wide_draw_all(double*, Py_ssize_t, double, double, double*, Py_ssize_t);
     VECTORED static void wide_bound_all(double*, Py_ssize_t, double);
     VECTORED static void wide_bill_all(double*, Py_ssize_t, double, double, double*, double*);
@@ -28,7 +26,7 @@ cdef extern from *:
 
 cdef enum:
     LANES = 4
-"""Number of partial sums that a product computes side by side."""
+"""Number of partial sums of a product."""
 
 
 def options(
@@ -37,7 +35,7 @@ def options(
     """Return present scores and expected costs of every arm for n contexts.
 
     Args:
-        contexts: at least n rows of d.
+        contexts: at least n contexts of d entries in blocks, see `Window.contexts`.
         deviations: by arm, the deviation of the draw.
         lots: standard normal numbers in place of draws, n rows of K.
         shifts: by arm, a number to be added to all its scores.
@@ -48,7 +46,8 @@ def options(
         NonFiniteInput: a score or a cost is not finite.
     """
     K: Index = len(rewards)
-    held: Singles = singles(contexts, n * d)
+    blocks: Index = (n + BLOCK - 1) // BLOCK
+    held: Singles = singles(contexts, blocks * BLOCK * d)
     if len(lots) < n * K or len(prices) < n or len(tokens) < n:
         raise ValueError("arrays do not fit")
     lot: Floats = known(lots, len(lots))
@@ -58,7 +57,7 @@ def options(
         raise ValueError(f"an entry for each of {K} arms is wanted")
     found = Options(n, K)
     values: Floats = found.values
-    room = scratch(2 * K * d + (2 + 2 * K) * LANES * n)
+    room = scratch((2 * K + BLOCK) * d)
     multiply_by_arms(held, n, d, rewards, models, of_block(room), values)
     for k in range(K):
         model: CostModel = models[k]
@@ -83,17 +82,21 @@ cdef void multiply_by_arms(
     Singles held, Index n, Index d, rewards, models, Floats thetas, Floats found
 ):
     """Write θᵀx of n contexts, for the rewards of each arm, then for its bills. `thetas` has room
-    for all θ, and behind them for the sums of `multiply_all`.
+    for all θ, and behind them for the contexts of a block.
     """
     K: Index = len(rewards)
-    sums: Floats = behind(thetas, 2 * K * d)
+    block: Floats = behind(thetas, 2 * K * d)
+    cdef Real[BLOCK] products
     for k in range(K):
         model: CostModel = models[k]
         copy_theta(rewards[k], d, behind(thetas, k * d))
         copy_theta(model.regression, d, behind(thetas, (K + k) * d))
-    multiply_all(held, n, d, thetas, 2 * K, sums)
-    for k in range(2 * K):
-        add_up(behind(sums, k * LANES * n), n, behind(found, k * n))
+    for first in range(0, n, BLOCK):
+        widen(held + first * d, BLOCK * d, block)
+        for k in range(2 * K):
+            multiply_block(block, d, behind(thetas, k * d), products)
+            for row in range(min(BLOCK, n - first)):
+                found[k * n + first + row] = products[row]
 
 
 cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
@@ -111,39 +114,36 @@ cdef Flag billed(Floats costs, Index n, models, Floats said, Floats own):
     return finite(costs, 0, K * n)
 
 
-cdef void multiply_all "wide_multiply_all"(
-    Singles held, Index n, Index d, Floats thetas, Index count, Floats sums
+cdef void widen "wide_widen"(Singles given, Index n, Floats found) noexcept:
+    """Copy n numbers in double precision."""
+    for i in range(n):
+        found[i] = given[i]
+
+
+cdef void multiply_block "wide_multiply_block"(
+    Floats block, Index d, Floats theta, Floats found
 ) noexcept:
-    """Write θᵀx of n contexts for each of `count` θ, as four sums; behind the sums is room for
-    eight entries of each context.
-
-    Entries are processed in groups of eight for all contexts, so that a processor's vector holds
-    contexts side by side. Two entries are added at a time.
+    """Write θᵀx of a block's contexts, each as four sums; a processor's vector holds the same sum of
+    all contexts.
     """
-    entries: Floats = behind(sums, count * LANES * n)
-    for i in range(count * LANES * n):
+    cdef Real[LANES * BLOCK] sums
+    for i in range(LANES * BLOCK):
         sums[i] = 0.0
-    for first in range(0, d, 2 * LANES):
-        taken: Index = min(2 * LANES, d - first)
-        for row in range(n):
-            for i in range(taken):
-                entries[i * n + row] = held[row * d + first + i]
-        for k in range(count):
-            theta: Floats = behind(thetas, k * d + first)
-            for lane in range(min(LANES, taken)):
-                one: Floats = behind(entries, lane * n)
-                sum: Floats = behind(sums, (k * LANES + lane) * n)
-                if lane + LANES < taken:
-                    other: Floats = behind(one, LANES * n)
-                    add_two(theta[lane], one, theta[lane + LANES], other, sum, n)
-                else:
-                    add_of(theta[lane], one, 0, sum, 0, n)
-
-
-cdef void add_up "wide_add_up"(Floats sums, Index n, Floats found) noexcept:
-    """Write the totals of n times four sums."""
-    for row in range(n):
-        found[row] = (sums[row] + sums[n + row]) + (sums[2 * n + row] + sums[3 * n + row])
+    first: Index = 0
+    while first + LANES <= d:
+        for lane in range(LANES):
+            for row in range(BLOCK):
+                entry: Real = block[BLOCK * (first + lane) + row]
+                sums[lane * BLOCK + row] += theta[first + lane] * entry
+        first += LANES
+    for lane in range(LANES):
+        if first + lane < d:
+            for row in range(BLOCK):
+                entry: Real = block[BLOCK * (first + lane) + row]
+                sums[lane * BLOCK + row] += theta[first + lane] * entry
+    for row in range(BLOCK):
+        half: Real = sums[row] + sums[BLOCK + row]
+        found[row] = half + (sums[2 * BLOCK + row] + sums[3 * BLOCK + row])
 
 
 cdef void draw_all "wide_draw_all"(

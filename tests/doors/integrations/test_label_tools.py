@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.cli.labels_command import TOOLS as OF_COMMAND
-from doors.integrations.label_scale import Scale, chosen, last_said, reward_of
+from doors.integrations.label_scale import Scale, chosen, last_labels, reward_of
 from doors.integrations.label_tools import TOOLS, Given, Task, exported, given_in
 from doors.integrations.payload_items import Unconvertible
 from schemas import MalformedEvent
@@ -56,6 +56,20 @@ def test_scores_of_a_queue_of_langfuse_that_people_gave() -> None:
     ]
 
 
+def test_scores_of_a_queue_as_version_3_of_langfuse_returns_them() -> None:
+    assert read("langfuse-queue-scores-v3.json", "langfuse", Scale(0.0, 1.0)) == [
+        ("7f3c", 0.75, "clx0anna"),
+        ("7f3d", 0.0, "clx0ben"),
+        ("7f40", 1.0, "clx0ben"),
+    ]
+
+
+def test_scores_of_version_3_without_their_traces_say_what_to_ask_for() -> None:
+    score = {"id": "s", "source": "ANNOTATION", "dataType": "NUMERIC", "name": "q", "value": 1}
+    with pytest.raises(Unconvertible, match="fields=subject,details,annotation"):
+        given_in("langfuse", json.dumps({"data": [score]}).encode())
+
+
 def test_lines_with_a_reward_or_a_word() -> None:
     lines = [
         {"request_id": "a", "reward": 0.3, "by": "anna"},
@@ -78,6 +92,7 @@ def test_what_is_exported_and_labelled_there_is_read_again(tool: str) -> None:
         first |= {"annotations": [{"completed_by": 1, "result": [result]}]}
         made[1] |= {"annotations": []}
     elif tool == "argilla":
+        assert first["metadata"] == {}  # the usual dataset refuses any
         first["responses"] = {"quality": [{"value": 5, "user_id": ANNA}]}
     elif tool == "langfuse":
         assert first == {"objectId": "7f3c", "objectType": "TRACE", "status": "PENDING"}
@@ -114,8 +129,8 @@ def test_what_is_not_on_the_scale_is_refused_with_what_to_do(value: Any) -> None
 @pytest.mark.parametrize(
     ("tool", "document", "why"),
     [
-        ("label-studio", [{"request_id": "a", "reward": 4}], "item 0: this is not a label-studio"),
-        ("label-studio", [{"data": {"request_id": "a"}}], "not as JSON-MIN"),
+        ("label-studio", [{"annotations": []}], "item 0: this is not a label-studio"),
+        ("label-studio", [{"request_id": "a", "reward": 4}], "export as JSON, not as JSON-MIN"),
         ("label-studio", [{"data": {}, "annotations": [{"was_cancelled": True}]}], "request_id"),
         ("argilla", [{"id": "a"}], "item 0: this is not a argilla export"),
         ("langfuse", {"id": "a"}, "item 0: this is not a langfuse export"),
@@ -159,12 +174,12 @@ def test_of_several_labels_of_a_person_in_one_file_the_last_one_counts(
         "annotations": [*annotations, rated(3) | {"completed_by": 8}],
     }
     given = given_in("label-studio", json.dumps([task]).encode())
-    found = last_said(given, lambda one: str(one.by))
+    found = last_labels(given, lambda one: str(one.by))
     assert [(one.request_id, one.by, reward_of(one, FIVE)) for one in found] == [
         ("12345", "7", last),
         ("12345", "8", 0.5),
     ]
-    assert len(last_said(given, lambda one: "one person")) == 1
+    assert len(last_labels(given, lambda one: "one person")) == 1
 
 
 def test_several_choices_are_no_label_and_what_is_empty_says_nothing() -> None:

@@ -308,6 +308,15 @@ async def test_a_call_of_a_tool_is_no_text_to_look_at_unless_one_says_what_is(
     assert seen == [HELLO]
 
 
+@pytest.mark.parametrize("small", ["{}", "No."])  # it is collected, or the last one is streamed
+async def test_a_stream_may_be_closed_before_its_end(litellm: Any, small: str) -> None:
+    with plugged(litellm, Service()) as bandit:
+        router = routed(litellm, bandit, {"small": small, "large": "[1]"})
+        answer = await router.acompletion("smart", HELLO, stream=True)
+        await answer.aclose()
+        assert await read(answer, stream=True) == []
+
+
 async def test_a_verifier_may_ask_the_same_router_or_another_one(litellm: Any) -> None:
     for followed in (True, False):
         service, answered = Service(), []

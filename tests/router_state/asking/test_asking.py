@@ -335,6 +335,36 @@ def test_sources_are_measured_on_labels_that_were_asked_for_and_both_are_counted
     invariants.check(one.state, one.records)
 
 
+@pytest.mark.parametrize("want", [50, 1])
+@pytest.mark.parametrize("sources", [None, {"gold": "human", "judges": ["j"]}])
+def test_an_answer_whose_labels_are_all_withdrawn_counts_as_labelled_no_more(
+    want: int, sources: dict[str, Any] | None
+) -> None:
+    one = engine(want, sources=sources)
+    for n in range(4):
+        ask(one, f"r{n}")
+        one.play(Judged(f"r{n}", 0.5, "j", 1))
+        one.play(Judged(f"r{n}", 1.0, "human:anna", 2))
+    counted = _given(one)
+    for said in (
+        Judged("r3", None, "human:ben", 2, revision=1),  # can't tell, and anna can
+        Judged("r3", None, "human:anna", 2, revision=1),
+        Judged("r3", None, "human:anna", 2, revision=2),
+        Judged("r3", 0.0, "human:ben", 2, revision=2),
+        Judged("r3", None, "human:ben", 2, revision=3),
+    ):
+        one.play(said)
+        labelled = counted - (said.source == "human:anna" or said.revision == 3)
+        assert _given(one) == labelled
+    assert not list(invariants.faults(one.state))
+
+
+def _given(one: Played) -> int:
+    """Return how many answers people have labelled, asked or not."""
+    models: Any = having(one.state, Asking).lambda_fields(MIDNIGHT)["labels"]
+    return sum(model["answered"] + model["unasked"] for model in models["models"])
+
+
 def test_without_a_budget_of_labels_all_labels_measure_and_after_one_the_old_requests_stay() -> (
     None
 ):

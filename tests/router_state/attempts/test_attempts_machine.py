@@ -112,7 +112,7 @@ class Attempted(RuleBasedStateMachine):
     def decide(self, features: Any, has: set[str] | None, session: str) -> None:
         request_id, x = str(len(self.contexts)), context(*features)
         said = None if has is None else {"attempts": sorted(has)}
-        record = self.apply(Asked(request_id, x, session_id=session, said=said)).decision
+        record = self.apply(Asked(request_id, x, session_id=session, fields=said)).decision
         assert record is not None
         assert 0.0 < record.propensity <= 1.0
         self.contexts[request_id] = x

@@ -241,14 +241,14 @@ def test_without_verifiers_nothing_is_planned_and_nothing_drawn() -> None:
     plain, none = Played.start(config()), engine()
     for number in range(60):
         one = plain.decide(f"r{number}", X, now=0.0)
-        other = none.decide(f"r{number}", X, now=0.0, said={"attempts": []})
+        other = none.decide(f"r{number}", X, now=0.0, fields={"attempts": []})
         assert other.plan is None
         assert (one.model, one.propensity) == (other.model, other.propensity)
 
 
 def test_verifiers_that_a_request_named_before_any_were_declared_are_not_kept() -> None:
     one = Played.start(config())
-    one.decide("r1", X, now=0.0, said={"attempts": ["tests"]}, follows=Follows("r0"))
+    one.decide("r1", X, now=0.0, fields={"attempts": ["tests"]}, follows=Follows("r0"))
     other = thaw(freeze(one), {"r1": X})
     for each in (one, other):
         each.play(Redeclared(config(attempts=Declared({"tests": TESTS}))))
@@ -354,7 +354,7 @@ def test_a_label_may_come_before_its_verdict() -> None:
     orders = []
     for verdict_first in (True, False):
         one = engine(Verifier())
-        one.decide("r", X, now=0.0, said={"attempts": []})
+        one.decide("r", X, now=0.0, fields={"attempts": []})
         calls = [
             lambda one=one: verdicts(one, "r", 1.0),
             lambda one=one: one.learn("r", reward=1.0),
@@ -416,8 +416,8 @@ def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_verifier_that_the_router_does_not_declare_is_told(*, declared: bool) -> None:
     one = engine() if declared else Played.start(config())
-    record = one.decide("r1", X, now=0.0, said={"attempts": ("tets", "tests")})
+    record = one.decide("r1", X, now=0.0, fields={"attempts": ("tets", "tests")})
     unknown = ["tets"] if declared else ["tets", "tests"]
     assert registered.published(record)["unknown_verifiers"] == unknown
-    known = one.decide("r2", X, now=1.0, said={"attempts": ("tests",) if declared else ()})
+    known = one.decide("r2", X, now=1.0, fields={"attempts": ("tests",) if declared else ()})
     assert "unknown_verifiers" not in registered.published(known)

@@ -54,10 +54,10 @@ def played(kernel: Any, *, d: int, K: int, n: int) -> list[str]:
     draw, chance, seen = known.sample, kernel.Chance(7), []
     doubts: list[float] = []
     draw.resize(K)
-    window, lots = np.zeros((16, d), np.float32), rng.normal(size=16 * K)
+    window, lots = np.zeros((2, d, 8), np.float32), rng.normal(size=16 * K)
     for i in range(n):
         x = np.append(rng.normal(size=d - 1), 1.0)
-        window[i % 16] = x
+        window[i % 16 // 8, :, i % 8] = x
         if prior.due:
             for arm in arms:
                 arm.forget(t=i, gamma=0.9995)
@@ -290,7 +290,7 @@ def solved(n: int = 2, **other: Any) -> Any:
     """Return the options of one model for two contexts."""
     arm = compiled.Regression("m", 3, Journal())
     given = {
-        "contexts": np.ones((2, 3), np.float32),
+        "contexts": np.ones((1, 3, 8), np.float32),
         "rewards": [arm],
         "deviations": [1.0],
         "lots": np.ones(2),
@@ -357,11 +357,11 @@ def drawn(arms: Any = None, **given: Any) -> Any:
 
 
 def stored(x: Any = X, *, slot: int = 1, d: int = 3) -> Any:
-    """Store a context in a window's slot."""
+    """Store a context in a window's slot; return all slots' contexts, shape (n, d)."""
     window = compiled.Window(d, Journal())
     window.next = slot
     window.push(x, None)
-    return window.contexts
+    return window.rows()
 
 
 def tried(**given: Any) -> Any:
@@ -542,9 +542,9 @@ def test_options_of_one_model() -> None:
         lambda: compiled.learn_bill(model(), [], 1.0, X.astype(np.float32), 0.0, 0.0),
         lambda: learned(math.nan),
         lambda: learned(0.5, detector=None),
-        lambda: solved(contexts=np.ones((2, 3))),
-        lambda: solved(contexts=np.ones((1, 3), np.float32)),
-        lambda: solved(contexts=np.ones((2, 6), np.float32)[:, ::2]),
+        lambda: solved(contexts=np.ones((1, 3, 8))),
+        lambda: solved(contexts=np.ones((1, 3, 7), np.float32)),
+        lambda: solved(contexts=np.ones((1, 6, 8), np.float32)[:, ::2]),
         lambda: solved(contexts=None),
         lambda: solved(lots=np.ones(1)),
         lambda: solved(lots=np.ones(4)[::2]),

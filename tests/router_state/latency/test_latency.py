@@ -26,7 +26,7 @@ from router_state.latency.speed import Speed
 from router_state.latency.timing import ENOUGH_CALLS, UNHEARD, Timing
 from router_state.learning.guess import LATENCIES
 from router_state.pacing.pacer import Unpaced
-from router_state.registered import told_of_arms
+from router_state.registered import candidate_fields
 from router_state.state import invariants, portable
 from router_state.state.config_bytes import config_body, config_from
 from schemas.alerts import AlertKind, AlertRaised
@@ -308,7 +308,7 @@ def test_chances_are_those_of_a_lognormal() -> None:
 def test_any_time_can_be_learned(seconds: float) -> None:
     engine, _, _ = play(LatencyGoal(p95_seconds=2.0), n=40, seconds=lambda model, i: seconds)
     record = engine.decide("x", np.array([0.0, 1.0]), now=50.0)
-    published = told_of_arms(record)["expected_latency_ms"]
+    published = candidate_fields(record)["expected_latency_ms"]
     assert len(published) == len(engine.state.arms.names)
     assert all(isinstance(one, float) and math.isfinite(one) for one in published)
 

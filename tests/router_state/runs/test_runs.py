@@ -62,7 +62,7 @@ def ask(
     **more: Any,
 ) -> Changes:
     said = None if budget is None else {"runs": budget}
-    return one.apply(Asked(request_id, X, session_id=session, said=said, **more), at)
+    return one.apply(Asked(request_id, X, session_id=session, fields=said, **more), at)
 
 
 def left(changes: Changes) -> float | None:

@@ -375,10 +375,6 @@ def test_policies_are_compared_with_the_best_fixed_mix_at_their_cost(
     assert beside_mix(found, found.alone["small"]) is None
 
 
-def test_the_json_schema_in_the_docs_is_that_of_the_code() -> None:
-    assert orjson.loads((SCENARIOS / "schema.json").read_bytes()) == Scenario.model_json_schema()
-
-
 def test_guesses_are_counted_and_deterministic_history_supports_no_weighted_estimate(
     histories: Any,
 ) -> None:

@@ -11,16 +11,17 @@ export function showInbox(view, only) {
   const card = el("section.card", { "aria-label": "What is to be labelled now", tabindex: -1 }), list = el("ol.waiting"), told = el("p.told", { role: "status" }), fault = el("p.fault", { role: "alert" });
   const how = el("p.note"), who = el("label.who", { hidden: true }, "You are ", el("input", { id: "who", maxlength: 64, autocomplete: "username", pattern: "[A-Za-z0-9._@\\-]{1,64}", placeholder: "your name" }));
   const name = who.querySelector("input"), left = el("h1");
-  let found = null, at = 0, last = null, drawn = "", busy = false, sending = null;
+  let found = null, at = 0, last = null, back = null, drawn = "", busy = false, sending = null;
   name.value = localStorage.getItem(STORED) ?? "";
   name.addEventListener("change", () => localStorage.setItem(STORED, name.value.trim()));
   view.append(left, who, card, fault, told, how, list);
   follow(`api/inbox${only ? `?router=${encodeURIComponent(only)}` : ""}`, ({ inbox }) => {
     if (!inbox) return;
-    const kept = found?.wanted[at];
+    const kept = back ?? found?.wanted[at];
     found = inbox;
     // What is looked at stays, also where something newer comes.
-    const same = kept ? inbox.wanted.findIndex((one) => one.request_id === kept.request_id && one.router_id === kept.router_id) : -1;
+    const same = kept ? inbox.wanted.findIndex((one) => is(one, kept)) : -1;
+    if (same >= 0) back = null;
     at = same >= 0 ? same : Math.max(0, Math.min(at, inbox.wanted.length - 1));
     show();
   });
@@ -60,6 +61,7 @@ export function showInbox(view, only) {
   function go(place) {
     if (!found?.wanted.length) return;
     at = Math.max(0, Math.min(place, found.wanted.length - 1));
+    back = null;
     show();
     card.scrollIntoView({ block: "nearest" });
   }
@@ -76,8 +78,8 @@ export function showInbox(view, only) {
       last = body.undo ? null : one;
       say(fault, "");
       told.replaceChildren(`${one.request_id}: ${word}, by ${source}. `, ...(last ? [el("button.text", { type: "button", onclick: undo }, "Undo (z)")] : []));
-      // The server has it: the next one is shown before the stream says so.
-      if (!body.undo) drop(one);
+      // The server has it: the next one, or the one that is open again, is shown before the stream says so.
+      (body.undo ? reopen : drop)(one);
     } catch (error) {
       fault.textContent = error.message;
     }
@@ -85,10 +87,21 @@ export function showInbox(view, only) {
   }
 
   function drop(one) {
-    const wanted = found.wanted.filter((each) => each !== one && (each.request_id !== one.request_id || each.router_id !== one.router_id));
-    found = { ...found, wanted, count: found.count - (found.wanted.length - wanted.length) };
-    at = Math.max(0, Math.min(at, wanted.length - 1));
+    back = null;
+    keep(found.wanted.filter((each) => !is(each, one)));
+    at = Math.max(0, Math.min(at, found.wanted.length - 1));
     show();
+  }
+
+  function reopen(one) {
+    back = one; // the stream may still send a list without it
+    keep([...found.wanted.filter((each) => !is(each, one)), one].sort((a, b) => b.at - a.at));
+    at = found.wanted.indexOf(one);
+    show();
+  }
+
+  function keep(wanted) {
+    found = { ...found, wanted, count: found.count + wanted.length - found.wanted.length };
   }
 
   async function undo() {
@@ -108,6 +121,9 @@ export function showInbox(view, only) {
     event.preventDefault();
   }
 }
+
+/** Tell whether two entries are of the same request. */
+const is = (one, other) => one.request_id === other.request_id && one.router_id === other.router_id;
 
 /** Which keys do what. */
 const KEYS = (steps) => ["Keys: ", el("kbd", {}, "1"), " to ", el("kbd", {}, String(steps % 10)), " from bad to good, ", el("kbd", {}, "d"), " thumbs down, ", el("kbd", {}, "u"), " thumbs up, ", el("kbd", {}, "x"), " can't tell, ",

@@ -49,7 +49,7 @@ class RefusalCheck:
     def run(self, evidence: Evidence) -> None:
         """Check the refused events that a partition's state contains."""
         for topic in SOURCES:
-            told = self._reasons.get((topic, evidence.number), {})
+            published = self._reasons.get((topic, evidence.number), {})
             last, letters = evidence.watermarks.get(topic, -1), evidence.letters[topic]
             for offset, letter in letters.items():
                 if (
@@ -61,23 +61,23 @@ class RefusalCheck:
                     self._compare(
                         f"{topic}-{evidence.number} offset {offset}",
                         letter.reason,
-                        told.get(offset),
+                        published.get(offset),
                     )
-            for offset in told.keys() - letters.keys():
+            for offset in published.keys() - letters.keys():
                 if offset <= last and offset not in evidence.waiting[topic]:
                     where = f"{topic}-{evidence.number} offset {offset}"
                     self._findings.violation(
                         Kind.REFUSAL_UNFOUNDED, where, "clients were told that it has a dead letter"
                     )
 
-    def _compare(self, where: str, reason: str, told: str | None) -> None:
-        if told is None:
+    def _compare(self, where: str, reason: str, published: str | None) -> None:
+        if published is None:
             self._findings.violation(
                 Kind.REFUSAL_MISSING, where, f"dead-lettered ({reason}), and no client was told"
             )
-        elif told != reason:
+        elif published != reason:
             self._findings.violation(
                 Kind.REFUSAL_MISSING,
                 where,
-                f"dead-lettered as {reason}, and clients were told {told}",
+                f"dead-lettered as {reason}, and clients were told {published}",
             )

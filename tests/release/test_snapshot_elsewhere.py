@@ -12,9 +12,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from commands.broker.local import LocalKafka
-from commands.demo.stage import running_worker
 from streams.settings import Settings
-from tests.integration.commands import add_two, done, done_json, new_service, run
+from tests.integration.commands import add_two, done, done_json, new_service, run, running_worker
 from tests.integration.test_snapshot import CONTEXTS, SAME
 
 TRAFFIC = 8

@@ -26,8 +26,8 @@ class LabelInForce(NamedTuple):
     revision: int
 
 
-class Said(NamedTuple):
-    """The last label of a source; `reward` None: withdrawn."""
+class SourceLabel(NamedTuple):
+    """The last label of a source; `reward` None: it was withdrawn."""
 
     reward: float | None
     rank: int
@@ -41,38 +41,38 @@ def sources_of(engine: Engine | None) -> DeclaredSources:
 
 
 @dataclass(slots=True)
-class LabelsSaid:
+class RequestLabels:
     """The labels of a request.
 
     Attributes:
-        said: by source; of a router that declares no sources the one that counts, until one is
-            withdrawn.
-        all: whether all are kept.
+        by_source: the last label of each source. Of a router that declares no sources only the
+            label that counts, until one is withdrawn.
+        all: whether the labels of all sources are kept.
     """
 
-    said: dict[str, Said] = field(default_factory=dict)
+    by_source: dict[str, SourceLabel] = field(default_factory=dict)
     all: bool = False
 
-    def take(self, source: str, label: Said, declared: DeclaredSources) -> None:
+    def take(self, source: str, label: SourceLabel, declared: DeclaredSources) -> None:
         """Take a label; one of the same or a lower revision changes nothing."""
-        before = self.said.get(source)
+        before = self.by_source.get(source)
         if before is not None and label.revision <= before.revision:
             return
         if declared.gold is None and label.reward is not None and not self.all:
             # Revision decides within a source, rank between sources.
-            counts = next(iter(self.said.values()), None)
+            counts = next(iter(self.by_source.values()), None)
             if counts is None or before is not None or label.rank > counts.rank:
-                self.said = {source: label}
+                self.by_source = {source: label}
             return
         self.all = True
-        if before is not None or len(self.said) < MOST_LABELS:
-            self.said[source] = label._replace(rank=declared.rank_of(source, label.rank))
+        if before is not None or len(self.by_source) < MOST_LABELS:
+            self.by_source[source] = label._replace(rank=declared.rank_of(source, label.rank))
 
     def in_force(self, declared: DeclaredSources) -> LabelInForce | None:
         """Return the label that counts; None: all were withdrawn."""
         left = [
             LabelInForce(one.reward, source, one.rank, one.revision)
-            for source, one in self.said.items()
+            for source, one in self.by_source.items()
             if one.reward is not None
         ]
         if not left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from doors.console.labels_told import REPEATED, calibration_lines, labels_told
+from doors.console.label_notes import REPEATED, calibration_lines, label_notes
 from schemas import RewardObserved
 from schemas.label_sources import Sources
 from tests.watching.dashboard.test_dashboard_folds import state
@@ -19,7 +19,7 @@ def label(source: str, reward: float | None, revision: int = 0) -> RewardObserve
 
 
 def told(*events: RewardObserved) -> tuple[list[str], str]:
-    return labels_told(events, lambda source: 0, SOURCES)
+    return label_notes(events, lambda source: 0, SOURCES)
 
 
 def test_gold_counts_and_the_others_are_kept() -> None:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def installed() -> None:
     """Fail with what to type where the proxy is missing."""
     if not PROXY.exists():
-        pytest.fail("LiteLLM's proxy is missing: tools/setup test", pytrace=False)
+        pytest.fail("LiteLLM's proxy is missing: tools/setup release", pytrace=False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -13,7 +13,7 @@ REPEATED = " (changed nothing: this or a higher revision came before)"
 """Note of a label that says nothing new."""
 
 
-def labels_told(
+def label_notes(
     events: Sequence[RewardObserved], rank_of: Callable[[str], int], declared: Sources
 ) -> tuple[list[str], str]:
     """Return a note for each label, which is empty for a label that counts or counted, and a

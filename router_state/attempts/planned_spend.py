@@ -1,0 +1,64 @@
+"""The spend of requests that may have plans, beside what the solutions of the dollar dual said.
+
+A solution lets every request of the window have its best plan. Fewer plans are made: a draw counts
+for half, verdicts are assumed to tell little, a limit of money keeps a second call out. So requests
+cost more or less than the solution says, by a share that is learned, and λ_t is solved for the
+target divided by it. All dollars are in budgets of a request.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from router_state.kernel import HORIZON, WINDOW
+
+REMEMBERED = 5.0 * HORIZON
+"""Requests after which older ones fade; `HORIZON` requests that cost what was said are assumed
+before them."""
+MOST_OFF = 2.0
+"""Factor by which requests are taken to cost more or less than was said, at most."""
+
+
+class PlannedSpend(Struct, array_like=True, gc=False):
+    """What requests were charged since the first solution, and what the solutions said of them.
+
+    Attributes:
+        charged, said: sums over the last requests.
+        mean: mean cost of a request in the last solution; 0: that said nothing.
+        debt: the debt at the last solution; slot: the slot of the window that came next.
+    """
+
+    charged: float = 0.0
+    said: float = 0.0
+    mean: float = 0.0
+    debt: float = 0.0
+    slot: int = 0
+
+    @property
+    def share(self) -> float:
+        """Return what requests cost, as a share of what the solutions say."""
+        found = (HORIZON + self.charged) / (HORIZON + self.said)
+        return min(max(found, 1.0 / MOST_OFF), MOST_OFF)
+
+    def count(self, debt: float, slot: int) -> None:
+        """Count the requests since the last solution: they have moved the debt by what they and
+        the bills since were charged, less a budget each.
+        """
+        n = (slot - self.slot) % WINDOW
+        if self.mean > 0.0 and n:
+            fades = 1.0 - n / REMEMBERED
+            self.charged = max(fades * self.charged + debt - self.debt + n, 0.0)
+            self.said = fades * self.said + n * self.mean
+
+    def solved(self, mean: float, debt: float, slot: int) -> None:
+        """Note a solution."""
+        self.mean, self.debt, self.slot = mean, debt, slot
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether such sums can be."""
+        numbers = (self.charged, self.said, self.mean, self.debt)
+        counts = min(self.charged, self.said, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
+        return counts and all(map(math.isfinite, numbers))
