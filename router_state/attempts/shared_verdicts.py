@@ -13,6 +13,7 @@ h_aj ~ N(0, OWN). See `VerdictTable`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -186,6 +187,18 @@ class SharedVerdicts(Struct, array_like=True):
         """Return the models of which others have told as much as a few labels tell."""
         J = self.bins
         return [name for name, row in self.told.items() if sum(row[:J]) >= LEAST_KNOWN]
+
+    def shown(self, standing: Mapping[str, Any]) -> dict[str, object]:
+        """Return a verifier's standing with the verdicts that others told of apart."""
+        models = []
+        for one in standing["models"]:
+            added = sum(self.added.get(one["model"], ()))
+            counts = {
+                "verdicts": max(one["verdicts"] - round(added), 0),
+                "family_verdicts": round(added),
+            }
+            models.append(one | counts if one["model"] in self.told else one)
+        return {**standing, "models": models}
 
     def keep(self) -> None:
         """Treat what others told as known from now on."""

@@ -335,4 +335,11 @@ class Attempts(Capability):
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {"verifiers": standings(self.tables, self.shown)} if self.tables.verifiers else {}
+        if not self.tables.verifiers:
+            return {}
+        found, shared = standings(self.tables, self.shown), self.evidence.shared
+        shown = [
+            shared[name].shown(one) if (name := str(one["verifier"])) in shared else one
+            for one in found
+        ]
+        return {"verifiers": shown}

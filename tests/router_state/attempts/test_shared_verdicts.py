@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.attempt_worlds import drawn
-from benchmarks.attempts import Dealt, played, started
 from benchmarks.played import Played
 from router_state.attempts.shared_verdicts import LEAST_TOLD, SharedVerdicts
 from router_state.attempts.verdicts import Attempts
-from router_state.config import ModelConfig, Price
+from router_state.attempts.verifier import Declared, Verifier
+from router_state.config import LIVE, ModelConfig, Price, RouterConfig
+from router_state.events import Judged, Verified
 from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_member import Family
 from router_state.families.family_reports import Model, Told
@@ -96,15 +96,24 @@ def test_who_joins_later_tells_what_its_table_had_learned() -> None:
         np.testing.assert_allclose(numbers.means[:2], mean, atol=1.0)
 
 
-def family() -> tuple[Played, Dealt]:
+def family() -> Played:
     """Return a router with a verifier, in a family."""
-    dealt = Dealt.draw(drawn(3), "good", labels=1.0, seed=3)
-    engine = started(dealt, fee=0.0, exact=False, attempts=2, seed=3)
-    config = engine.state.config
-    declared = {**config.capabilities, "family": FamilyDeclared("all")}
-    prices = {name: ModelConfig(Price(1.0, 4.0)) for name in config.models}
-    config = replace(config, models=prices, budget_usd_per_request=1e-3)
-    return Played.start(replace(config, capabilities=declared)), dealt
+    models = {name: ModelConfig(Price(1.0 + k, 4.0 * (1.0 + k))) for k, name in enumerate(NAMES)}
+    verifiers = Declared({"v": Verifier()}, 2)
+    declared = {"attempts": verifiers, "family": FamilyDeclared("all")}
+    return Played.start(RouterConfig(models, 0.01, 3, "live", LIVE, capabilities=declared))
+
+
+def play(engine: Played, count: int) -> None:
+    """Let requests be decided, billed, verified and judged."""
+    rng = np.random.default_rng(7)
+    for i in range(count):
+        x, right = np.array([*rng.normal(size=2), 1.0]), float(rng.random() < 0.6)
+        record = engine.decide(str(i), x, now=float(i))
+        engine.settle(str(i), 0.002)
+        if record.plan is not None and record.plan.steps[0].verify is not None:
+            engine.play(Verified(str(i), "v", float(rng.random() < (0.9 if right else 0.2)), 0))
+        engine.play(Judged(str(i), right, attempt=0))
 
 
 def told(engine: Played, n: int, z: float) -> Told:
@@ -118,9 +127,8 @@ def told(engine: Played, n: int, z: float) -> Told:
 
 
 def test_a_member_with_a_verifier_goes_on_from_its_record_as_if_it_had_never_stopped() -> None:
-    engine, dealt = family()
-    part = replace(dealt, contexts=dealt.contexts[:160])
-    played(engine, part, fee=0.0)
+    engine = family()
+    play(engine, 160)
     engine.play(told(engine, 1, 2.0), 200.0)
     pieces = state_pieces.pack_pieces(engine.state)
     other = Played(
@@ -128,13 +136,13 @@ def test_a_member_with_a_verifier_goes_on_from_its_record_as_if_it_had_never_sto
     )
     for one in (engine, other):
         one.play(told(one, 2, 3.0), 201.0)
-        one.decide("later", dealt.contexts[170], now=202.0)
+        one.decide("later", np.ones(3), now=202.0)
     assert state_pieces.pack_pieces(engine.state) == state_pieces.pack_pieces(other.state)
 
 
 def test_a_member_tells_of_its_verifiers_and_gives_back_what_it_took() -> None:
-    engine, dealt = family()
-    played(engine, replace(dealt, contexts=dealt.contexts[:300]), fee=0.0)
+    engine = family()
+    play(engine, 300)
     member, attempts = (engine.state.having(kind) for kind in (Family, Attempts))
     assert isinstance(member, Family) and isinstance(attempts, Attempts)
     report = member.reported("r", "")
@@ -145,3 +153,15 @@ def test_a_member_tells_of_its_verifiers_and_gives_back_what_it_took() -> None:
     capabilities = {"attempts": config.capabilities["attempts"]}
     engine.configure(replace(config, capabilities=capabilities), now=401.0)
     assert not attempts.evidence.shared["v"].told
+
+
+def test_verdicts_that_others_told_of_are_shown_apart() -> None:
+    engine = family()
+    attempts = engine.state.having(Attempts)
+    assert attempts is not None
+    before = attempts.lambda_fields(0.0)["verifiers"]
+    engine.play(told(engine, 1, 2.0), 1.0)
+    (shown,) = attempts.lambda_fields(0.0)["verifiers"]
+    assert [one["verdicts"] for one in shown["models"]] == [0, 0, 0]
+    assert [one.get("family_verdicts", 0) > 0 for one in shown["models"]] == [True, True, False]
+    assert "family_verdicts" not in before[0]["models"][0]

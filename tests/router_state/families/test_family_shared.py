@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,7 +72,7 @@ def test_members_with_other_bins_do_not_mix() -> None:
 class Many:
     """A capability with more subjects than a report holds."""
 
-    name = "attempts"
+    name: ClassVar[str] = "attempts"
 
     def shares(self) -> dict[str, dict[str, Numbers]]:
         """Return ten verifiers of one model; later ones have more evidence."""
