@@ -140,6 +140,13 @@ class Tables:
             self._know(self.names.index(model))
         return True
 
+    def known_elsewhere(self, models: Collection[str]) -> None:
+        """Note models that other routers know: as if their answers had labels here."""
+        for name in models:
+            if name in self.names and self.labels.get(name, 0) < ENOUGH_LABELS:
+                self.labels[name] = ENOUGH_LABELS
+                self._know(self.names.index(name))
+
     def _know(self, k: int) -> None:
         # An exact verdict tells as much as a label.
         exact = any(one.exact for one in self.verifiers.values())
