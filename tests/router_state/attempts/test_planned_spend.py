@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router_state.attempts.planned_spend import MOST_OFF, REMEMBERED, PlannedSpend
+from router_state.attempts.planned_spend import MOST_FACTOR, REMEMBERED, PlannedSpend
 from router_state.kernel import WINDOW
 
 EACH = 8
@@ -28,7 +28,7 @@ def played(costs: float, said: float, *, solutions: int) -> PlannedSpend:
 @given(st.floats(0.3, 3.0), st.floats(0.3, 3.0))
 def test_the_share_is_what_requests_cost_of_what_was_said(costs: float, said: float) -> None:
     spend = played(costs, said, solutions=400)
-    wanted = min(max(costs / said, 1.0 / MOST_OFF), MOST_OFF)
+    wanted = min(max(costs / said, 1.0 / MOST_FACTOR), MOST_FACTOR)
     assert spend.is_sound
     # What was assumed before the first request still counts for a fifth.
     assert abs(np.log(spend.share) - np.log(wanted)) <= 0.5 * abs(np.log(costs / said)) + 1e-9
