@@ -28,8 +28,8 @@ from commands.broker.child import spawn
 
 ROOT = Path(__file__).parents[2]
 MODULES = ("service_worker", "counting_worker", "slow_encoder_worker", "commands.cli")
-"""What is forked. `test_crew.py`, `test_ownership.py` and `tests/release` start `pbstream worker`
-as a program of its own."""
+"""What is forked. `test_watched.py`, `test_crew.py`, `test_ownership.py` and `tests/release` start
+`pbstream worker` as a program of its own, by another name of its module."""
 IMPORTED = (
     "streams.service.lifetime",
     "streams.service.worker",

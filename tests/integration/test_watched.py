@@ -23,10 +23,11 @@ from tests.integration.service import PATIENCE, ROOT, RunningService, Worker, ru
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMMANDS = {
-    "worker": ("PB_WEB_PORT", "commands.cli worker"),
-    "gateway": ("PB_GATEWAY_PORT", "commands.cli gateway"),
-    "dashboard": ("PB_DASHBOARD_PORT", "commands.cli dashboard"),
+    "worker": ("PB_WEB_PORT", "commands.cli.__main__ worker"),
+    "gateway": ("PB_GATEWAY_PORT", "commands.cli.__main__ gateway"),
+    "dashboard": ("PB_DASHBOARD_PORT", "commands.cli.__main__ dashboard"),
 }
+"""Ports and commands, as programs of their own (see `forked.py`): what they import is shown."""
 LABELS = {
     *("topic", "partition", "reason", "outcome", "what", "status", "le"),
     *("version", "python", "faust_streaming", "aiokafka", "core"),

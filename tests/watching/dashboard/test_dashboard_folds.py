@@ -44,6 +44,7 @@ from watching.dashboard.declared_changes import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
 from watching.dashboard.pools_view import Pools
+from watching.dashboard.router_view import RouterView
 from watching.dashboard.serve_dashboard import sessions_of
 from watching.dashboard.stream import Single, Table
 from watching.dashboard.studies import Studies
@@ -239,7 +240,7 @@ def test_a_better_label_replaces_a_worse_one_and_a_repeated_one_changes_nothing(
         ("costs", bill("r1", 0.2, revision=1)),
         ("costs", bill("r1", 0.3, revision=1)),
     )
-    router = fleet.routers["chat"]
+    router: RouterView = fleet.routers["chat"]
     labels, bills = router.tally.labels, router.tally.models["b"].bills
     assert labels.value == pytest.approx(1.0) and labels.n == 1
     assert bills.value == pytest.approx(0.2) and bills.n == 1
