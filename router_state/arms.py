@@ -13,6 +13,7 @@ from router_state.costs.input_tokens import InputTokens
 from router_state.kernel import SAMPLE_PIECE, Arm, Options, Portfolio, SharedPrior, Window
 from router_state.kernel.learning.suspicion import Suspicion
 from router_state.learning.guess import COSTS, REWARDS
+from router_state.shared_numbers import Sharing
 
 
 class Beside(Protocol):
@@ -82,6 +83,8 @@ class Arms(Portfolio):
     Attributes:
         beside: the dual beside that of dollars, if there is one.
         planner: the capability that plans further calls, if there is one.
+        sharing: the capabilities that share numbers with other routers, where one capability
+            carries them (`Capability.carries`).
         slotted: the capabilities that store something for each slot of the window; expecting: those
             of them that change the expected dollars of the window's requests.
         window: the latest contexts, if any price is solved over them.
@@ -93,19 +96,21 @@ class Arms(Portfolio):
         "expecting",
         "journal",
         "planner",
+        "sharing",
         "slotted",
         "tokens",
         "window",
     )
     beside: Beside | None
     planner: Planner | None
+    sharing: tuple[Sharing, ...]
     slotted: tuple[Slotted, ...]
     expecting: tuple[Slotted, ...]
     window: Window | None
 
     def __init__(self, d: int, journal: Journal) -> None:
         self.journal, self.beside, self.window, self.slotted = journal, None, None, ()
-        self.planner, self.expecting = None, ()
+        self.planner, self.expecting, self.sharing = None, (), ()
         self.tokens = InputTokens(journal)
         rewards = SharedPrior("\x1frewards", d, REWARDS, journal)
         super().__init__(journal, rewards, SharedPrior("\x1fbills", d, COSTS, journal))

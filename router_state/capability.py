@@ -25,6 +25,7 @@ from router_state.pacing.pacer import Pacer
 from router_state.packing.framing import Framed, Json
 from router_state.plan import Plan, Taught, Verdict
 from router_state.record import Label, Records, RequestRecord, Weighed
+from router_state.shared_numbers import ByModel
 from router_state.since import Since
 
 Heard: TypeAlias = tuple[Verdict, Taught | None]
@@ -44,12 +45,14 @@ class Capability:
             router has the capability from its first request that names a session or a capability's
             field, or from its first failed call.
         undeclared_hooks: hooks that do nothing before the router has every such capability.
+        carries: whether it carries numbers that capabilities share to other routers and back.
         offset: of the router's declaration that is in force, on its topic.
     """
 
     __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
     undeclared: ClassVar[bool] = False
+    carries: ClassVar[bool] = False
     undeclared_hooks: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -281,6 +284,17 @@ class Capability:
         whether the event was one of this capability and changed anything.
         """
         return False
+
+    def shares(self) -> ByModel:
+        """Return what other routers may learn from this one beside its regressions, by model and
+        subject. Nothing of fewer than 20 requests leaves a router.
+        """
+        return {}
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """Put what other routers say of some models in place of what they said before; None: take
+        all of that back.
+        """
 
     def without(self, model: str) -> None:
         """Forget a model that has left the portfolio for good."""

@@ -57,8 +57,7 @@ def decide(
         weigh(choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
-    # 4. What is written down. A pull or a probe explains the choice better than a cap or a
-    # ceiling.
+    # A pull or a probe explains the choice better than a cap or a ceiling.
     if choice.why == "ucb":
         for follow in hooks.follow:
             follow(choice, state.chance, pacer.budget_usd)
@@ -66,25 +65,26 @@ def decide(
     own = choice.k
     for instead in hooks.instead:
         instead(choice, partial(policy.chance_of, state, choice))
+    # 4. What is written down.
+    return _write_down(state, choice, own)
+
+
+def _write_down(state: RouterState, choice: Choice, own: int) -> RequestRecord:
+    """Commit a decision and return its record; `own` is the arm that the policy chose."""
+    arms, pacer = state.arms, state.pacer
     record = _written(state, choice)
-    state.commit(request.request_id, record, policy.ticks)
+    state.commit(choice.request.request_id, record, state.policy.ticks)
     # Whoever had a new model called, one of its first calls is made.
     pulled = choice.why == "onboarding" or (choice.unpaced and arms.all[choice.k].pulls_left > 0)
     arms.played(choice.k, state.t, pulled)
     if not choice.unpaced:
         pacer.commit(record.expected_cost_usd)
     # The arms and the debt count calls and money, too.
-    for decided in hooks.decided:
+    for decided in state.hooks.decided:
         decided(choice, record)
     if record.seq % EVERY == 0 and pacer.budget_usd is not None:
-        state.newcomers.look(
-            arms,
-            choice.seen,
-            own,
-            budget=pacer.budget_usd,
-            now=state.latest,
-            journal=state.journal,
-        )
+        budget, now, journal = pacer.budget_usd, state.latest, state.journal
+        state.newcomers.look(arms, choice.seen, own, budget=budget, now=now, journal=journal)
     return record
 
 

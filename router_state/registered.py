@@ -180,6 +180,11 @@ def end(state: RouterState) -> None:
 def _give(state: RouterState, found: list[Capability]) -> None:
     state.capabilities = tuple(found)
     state.arms.slotted = tuple(one for one in found if _overrides(one, "placed"))
+    state.arms.sharing = (
+        tuple(one for one in found if _overrides(one, "shares"))
+        if any(one.carries for one in found)
+        else ()
+    )
     state.arms.expecting = tuple(one for one in found if _overrides(one, "expect_window"))
     there = {one.name for one in found}
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)

@@ -42,11 +42,20 @@ class Membership(Content):
         return self
 
 
+Subject = Annotated[str, Field(min_length=1, max_length=300)]
+"""What shared numbers are about: a capability, a colon, and a verifier or a judge."""
+SharedNumbers = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=400)]
+"""Precisions, then precisions × means, as 32-bit floats in base64."""
+
+
 class ModelSums(Content):
     """Sums of one model: of its rewards, and of the logarithms of its bills ÷ list price."""
 
     rewards: Packed = ""
     bills: Packed = ""
+    shared: Annotated[dict[Subject, SharedNumbers], Field(max_length=64)] | None = optional(
+        "What members share of this model beside: what verifiers' verdicts mean; absent: nothing"
+    )
 
 
 class FamilyModel(Content):

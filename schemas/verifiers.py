@@ -55,6 +55,9 @@ class VerifierMeasured(Content):
     stops_wrong: Annotated[Estimate, Field(description="Share of wrong answers that it stops")]
     verdicts: Annotated[Count, Field(description="Verdicts on the model's answers; old ones fade")]
     labels: Annotated[Count, Field(description="Labels of answers that have a verdict")]
+    family_verdicts: Count | None = optional(
+        "Verdicts that count beside, as the router's family told of them; absent: it told nothing"
+    )
 
 
 class VerifierStanding(Content):

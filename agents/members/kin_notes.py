@@ -113,11 +113,13 @@ def told_of(note: KinNoted, *, offset: int) -> Told:
 
 def _text(model: Model) -> ModelSums:
     rewards, bills = (b64encode(data).decode() for data in model.sides)
-    return ModelSums(rewards=rewards, bills=bills)
+    shared = {name: b64encode(data).decode() for name, data in model.shared.items()}
+    return ModelSums(rewards=rewards, bills=bills, shared=shared or None)
 
 
 def _model(sums: ModelSums) -> Model:
-    return Model(b64decode(sums.rewards), b64decode(sums.bills))
+    shared = {name: b64decode(data) for name, data in (sums.shared or {}).items()}
+    return Model(b64decode(sums.rewards), b64decode(sums.bills), shared)
 
 
 def _models(note: KinNoted) -> dict[str, Model]:
@@ -192,7 +194,7 @@ def brought_of(estimated: FamilyEstimated) -> Brought:
     for one in estimated.models:
         sides = one.rewards, one.bills
         sums = [b"" if side is None else b64decode(side.knows) for side in sides]
-        models[one.model] = Model(*sums)
+        models[one.model] = Model(sums[0], sums[1])
         ridges = [(1.0, 1.0) if side is None else side.scatter for side in sides]
         scatter[one.model] = ridges[0], ridges[1]
     return Brought(estimated.dimensions, estimated.projection, estimated.noise, models, scatter)

@@ -63,7 +63,7 @@ class GroupSize:
         if 2 * events < self.events and seconds < TURN:
             return
         self._each.append(seconds / max(events, 1))
-        if len(self._each) == RECENT:
+        if 2 * len(self._each) >= RECENT:
             fit = TURN // max(min(self._each), TURN / self._most)
             self.events = min(max(int(fit), FEWEST), self._most)
 

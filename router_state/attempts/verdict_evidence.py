@@ -9,6 +9,7 @@ from msgspec import structs
 
 from router_state.arms import Arms
 from router_state.attempts import following, verdict_alerts
+from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables
 from router_state.billing import Billing
@@ -19,6 +20,7 @@ from router_state.events import Verified
 from router_state.kernel import VerdictTable
 from router_state.plan import Plan, Taught, Verdict
 from router_state.record import RequestRecord
+from router_state.shared_numbers import ByModel, Numbers
 
 NAME = "attempts"
 """Name of the capability, under which a record keeps the chain of a request."""
@@ -65,13 +67,14 @@ class Evidence:
     Attributes:
         tables: what their verdicts mean.
         pairs: by verifier, what labels say of its verdicts, and what they have cost.
+        shared: by verifier, what the router shares with others; empty where nobody carries it.
     """
 
-    __slots__ = ("journal", "pairs", "tables")
+    __slots__ = ("journal", "pairs", "shared", "tables")
 
     def __init__(self, tables: Tables, journal: Journal) -> None:
         self.tables, self.journal = tables, journal
-        self.pairs = dict[str, Pairs]()
+        self.pairs, self.shared = dict[str, Pairs](), dict[str, SharedVerdicts]()
 
     def verdict(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, arms: Arms
@@ -97,6 +100,7 @@ class Evidence:
         table.see(k, j, mean)
         if record.label is not None and plan.labelled == event.attempt:
             label = record.label.reward
+            self._note(event.verifier, j, answer, label, arms)
             table.learn(k, j, mean, answer.variance, label)
             pairs.add(label - mean, passes=event.verdict >= PASSED)
             return structs.replace(said, learned=True), None
@@ -157,6 +161,7 @@ class Evidence:
         """
         table, k, less = self.tables.tables[name], answer.k, answer.less
         j = self.tables.verifiers[name].bin_of(said.verdict)
+        self._note(name, j, answer, reward, arms)
         value, weight, revised = table.learn(k, j, answer.mean - less, answer.variance, reward)
         self.journal.pieces.add(PIECE)
         if len(plan.steps) == 1:
@@ -164,6 +169,58 @@ class Evidence:
             value = reward
             weight = revised = 1.0 - table.tells(k, j, answer.mean, arms.rewards.noise)[1]
         return value + less, weight, revised
+
+    def shares_of(self, name: str) -> SharedVerdicts | None:
+        """Return what the router shares of a verifier; None: there is nothing to learn of it."""
+        table = self.tables.tables[name]
+        if table.exact:
+            return None
+        if name not in self.shared:
+            one = self.shared[name] = SharedVerdicts(table.J)
+            one.begin(table)
+        return self.shared[name]
+
+    def tellable(self) -> ByModel:
+        """Return what the router shares, by model and verifier."""
+        found: dict[str, dict[str, Numbers]] = {}
+        for name, table in self.tables.tables.items():
+            if (one := self.shares_of(name)) is not None:
+                for model, numbers in one.tellable(table).items():
+                    found.setdefault(model, {})[name] = numbers
+        return found
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """See `Capability.take_shared`."""
+        for name, table in self.tables.tables.items():
+            if told is None and name not in self.shared:
+                continue
+            if (one := self.shares_of(name)) is None:
+                continue
+            said = (
+                dict.fromkeys(one.told)
+                if told is None
+                else {model: of.get(name) for model, of in told.items() if model in table.names}
+            )
+            if one.take(said, table):
+                self.tables.known_elsewhere(one.known)
+                self.journal.pieces.add(PIECE)
+                self.journal.jumped = True
+
+    def keep_shared(self) -> None:
+        """Forget what was shared of verifiers that are gone, or whose tables start anew."""
+        tables = self.tables.tables
+        self.shared = {
+            name: one
+            for name, one in self.shared.items()
+            if name in tables and (tables[name].J, tables[name].exact) == (one.bins, False)
+        }
+
+    def _note(self, name: str, j: int, answer: Answer, label: float, arms: Arms) -> None:
+        """Note a label of a verdict's answer, for other routers."""
+        if arms.sharing and (one := self.shares_of(name)) is not None:
+            reward, variance = answer.mean - answer.less, answer.variance
+            table = self.tables.tables[name]
+            one.note(table, answer.k, j, reward=reward, variance=variance, label=label)
 
     def bill(self, billing: Billing) -> None:
         """Count what waits for a verdict, and what followed one."""

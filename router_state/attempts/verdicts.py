@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -13,6 +13,7 @@ from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
 from router_state.attempts.planned_spend import PlannedSpend
 from router_state.attempts.published_plans import plan_fields
+from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
@@ -28,11 +29,13 @@ from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
 from router_state.record import RequestRecord
+from router_state.shared_numbers import ByModel
 
 
 class _Kept(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
-    tables by signal, pairs by verifier, the labels of each model, and what requests cost.
+    tables by signal, pairs by verifier, the labels of each model, what requests cost, and what is
+    shared of verifiers.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
@@ -41,6 +44,7 @@ class _Kept(Struct, array_like=True):
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
     spend: PlannedSpend = field(default_factory=PlannedSpend)
+    shared: dict[str, SharedVerdicts] = {}
 
 
 NOTHING_SHUT: dict[int, frozenset[int]] = {}
@@ -121,6 +125,7 @@ class Attempts(Capability):
         verifiers = self.declared.verifiers
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
+        self.evidence.keep_shared()
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.said = {}
@@ -130,6 +135,8 @@ class Attempts(Capability):
     def without(self, model: str) -> None:
         """See Capability."""
         self._fit([name for name in self.arms.names if name != model])
+        for one in self.evidence.shared.values():
+            one.without(model)
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
         """Give every table one row per arm, in the order of the arms."""
@@ -143,23 +150,22 @@ class Attempts(Capability):
         """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
         VerdictOutOfRange, ChainTooLong.
         """
-        if choice.request.fields is not None:
-            self._note_unknown(choice)
-        follows = choice.request.follows
-        if follows is None:
-            return
-        self._fit(self.arms.names)
-        following.check(follows, self.tables)
-        chain = following.begin(choice, self.tables, self.arms, self.name)
+        request, chain = choice.request, None
+        if request.follows is not None:
+            self._fit(self.arms.names)
+            following.check(request.follows, self.tables)
+            chain = following.begin(choice, self.tables, self.arms, self.name)
+        unknown = () if request.fields is None else self._unknown(choice)
+        if unknown:
+            chain = structs.replace(chain or Chain(), unknown=unknown)
         if chain is not None:
             choice.keep(self.name, to_builtins(chain))
             following.expect(choice, chain, self.tables)
 
-    def _note_unknown(self, choice: Choice) -> None:
-        """Note the verifiers of a request that the router does not declare."""
+    def _unknown(self, choice: Choice) -> tuple[str, ...]:
+        """Return the verifiers of a request that the router does not declare."""
         named = choice.request.field_of(self.name) or ()
-        if unknown := [name for name in named if name not in self.declared.verifiers]:
-            choice.note(self.name, unknown)
+        return tuple(name for name in named if name not in self.declared.verifiers)
 
     def rule_out(self, choice: Choice) -> None:
         """See Capability: the models that were tried are ruled out, while there are others."""
@@ -182,9 +188,7 @@ class Attempts(Capability):
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
         """See Capability."""
-        unknown = None if record.noted is None else record.noted.get(cls.name)
-        found = {} if unknown is None else {"unknown_verifiers": unknown}
-        return found if record.plan is None else found | plan_fields(record.plan)
+        return {} if record.plan is None else plan_fields(record.plan)
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
@@ -272,6 +276,23 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.alert(record, now)
 
+    # What a family learns of verifiers.
+
+    def shares(self) -> ByModel:
+        """See Capability."""
+        self._fit(self.arms.names)
+        return self.evidence.tellable()
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """See Capability: tables follow from the router's own labels and from what others say."""
+        self._fit(self.arms.names)
+        self.evidence.take_shared(told)
+
+    def start_over(self) -> None:
+        """See Capability."""
+        for one in self.evidence.shared.values():
+            one.keep()
+
     # Its state.
 
     @property
@@ -286,7 +307,9 @@ class Attempts(Capability):
         tables = self.tables
         kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
         kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
-        return orjson.dumps(kept)
+        # A router that shares nothing has the bytes it had before.
+        shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
+        return orjson.dumps([*kept, *shared])
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
@@ -294,7 +317,8 @@ class Attempts(Capability):
             found = decoded(kept, _Kept, self.name)
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
-            self.said, self.evidence.pairs, self.spend = dict(found.said), found.pairs, found.spend
+            self.said, self.evidence.pairs = dict(found.said), found.pairs
+            self.evidence.shared, self.spend = found.shared, found.spend
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
 
@@ -308,4 +332,11 @@ class Attempts(Capability):
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
-        return {"verifiers": standings(self.tables, self.shown)} if self.tables.verifiers else {}
+        if not self.tables.verifiers:
+            return {}
+        found, shared = standings(self.tables, self.shown), self.evidence.shared
+        shown = [
+            shared[name].shown(one) if (name := str(one["verifier"])) in shared else one
+            for one in found
+        ]
+        return {"verifiers": shown}

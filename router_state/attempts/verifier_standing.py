@@ -5,9 +5,8 @@ from __future__ import annotations
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Verifier
 from router_state.kernel import VerdictTable
+from router_state.learning.intervals import TWO_SIDED
 
-TWO_SIDED = 1.96
-"""Posterior deviations on either side that hold 95 %."""
 DIGITS = 4
 """Digits of a share that people read."""
 MOST_VERIFIED_MODELS = 64

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from router_state.families.family_fit import ROUNDS, fit
 from router_state.families.family_kin import Kin
 from router_state.families.family_register import Heard
+from router_state.families.family_shared import Shared
 from router_state.families.family_sums import sums_of
+from router_state.shared_numbers import Packed
 
 FIRST_ROUNDS = 4 * ROUNDS
 """Steps of an estimate that begins from nothing and is the only one."""
@@ -19,15 +21,18 @@ class Estimating:
 
     Attributes:
         sides: estimates from rewards and from bills; heard: the sums that members had reported when
-            the copy was made; noise: σ² of rewards and of bills.
+            the copy was made; said: the numbers that they shared; noise: σ² of rewards and of
+            bills. shared: what follows from these numbers.
         reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
     heard: tuple[Heard, Heard]
+    said: dict[str, dict[str, Packed]]
     noise: tuple[float, float]
     reports: int
     rounds: int
+    shared: Shared = field(default_factory=Shared)
 
     def run(self) -> None:
         """Fit the estimates to the reports, in some 10 ms for 50 members with 3 models each."""
@@ -37,3 +42,4 @@ class Estimating:
                 for member, of in heard.items()
             }
             fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
+        self.shared = Shared.of(self.said, self.sides[0].aside | self.sides[1].aside)

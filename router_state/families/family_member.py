@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, to_builtins
 
+from router_state import shared_numbers
 from router_state.arms import Arms
 from router_state.capability import Capability
 from router_state.changes import Journal
@@ -60,6 +61,7 @@ class Family(Capability):
 
     __slots__ = ("declared", "exchange", "standing")
     name = "family"
+    carries = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
@@ -98,6 +100,7 @@ class Family(Capability):
         """See Capability. A router that leaves a family gives back what it took."""
         if declared.name != self.declared.name or not declared.takes:
             self.exchange.give_back(self.declared.gamma)
+            shared_numbers.take(self.arms.sharing, None)
         if declared.name != self.declared.name or self.standing.born < 0:
             self.standing = Standing(born=self.offset)
         self.standing.refused = ""
@@ -154,10 +157,11 @@ class Family(Capability):
     def _models(self) -> dict[str, Model]:
         """Return the evidence of the router itself, without what may be read off single prompts."""
         rewards, bills = (tellable(self.exchange.own(side, self.declared.gamma)) for side in (0, 1))
+        shared = shared_numbers.packed(self.arms.sharing)
         return {
-            name: Model(rewards.get(name, b""), bills.get(name, b""))
+            name: Model(rewards.get(name, b""), bills.get(name, b""), shared.get(name, {}))
             for name in self.arms.names
-            if name in rewards or name in bills
+            if name in rewards or name in bills or name in shared
         }
 
     # Sums that the member takes over from its family.
@@ -199,6 +203,8 @@ class Family(Capability):
             for data in filter(None, told[side].values()):
                 require_usable(sums_of(data, self.arms.d))
         self.exchange.replace(told, self.declared.gamma)
+        shared = {name: model.shared for name, model in event.models.items()}
+        shared_numbers.take(self.arms.sharing, shared)
 
     # Its state.
 
@@ -215,6 +221,7 @@ class Family(Capability):
     def dropped(self) -> None:
         """See Capability."""
         self.exchange.give_back(self.declared.gamma)
+        shared_numbers.take(self.arms.sharing, None)
         super().dropped()
 
     @classmethod

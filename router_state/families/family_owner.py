@@ -20,10 +20,13 @@ from router_state.families.family_fit import ROUNDS
 from router_state.families.family_kin import Kin
 from router_state.families.family_register import HEAD, MemberSeen, Register, shared
 from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_shared import Shared
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
 from router_state.kernel import GROWTH, MEMORY
 from router_state.learning.guess import COSTS, REWARDS
+from router_state.shared_numbers import bytes_of as packed
+from router_state.shared_numbers import numbers_of
 
 MOST_IN_FAMILY = 5_000
 """Most members of a family, as of a pool."""
@@ -38,7 +41,7 @@ class FamilyOwner(Register):
     """One family.
 
     Attributes:
-        sides: the regressions of rewards and of bills.
+        sides: the regressions of rewards and of bills; shared: numbers of capabilities.
         waiting: members to which a prior is to be sent, in order.
         counted: whether the sums of `sides` include all reports.
         due_at: number of observations at which the next estimate is due; reports: number of sums
@@ -51,6 +54,7 @@ class FamilyOwner(Register):
     due_at: float = 0.0
     rounds: int = ROUNDS
     reports: int = 0
+    shared: Shared = field(default_factory=Shared)
 
     # What members say.
 
@@ -71,6 +75,8 @@ class FamilyOwner(Register):
         for model in report.models.values():
             for data in filter(None, model.sides):
                 require_usable(sums_of(data, self.d))
+            for data in model.shared.values():
+                numbers_of(data)
         seen = known
         if seen is None or seen.born != report.born:
             self._forget(report.member)
@@ -169,6 +175,7 @@ class FamilyOwner(Register):
         self.waiting.pop(member, None)
         for kin in self.sides:
             kin.forget(member)
+        self.shared.forget(member)
 
     # What follows.
 
@@ -185,11 +192,13 @@ class FamilyOwner(Register):
             said = [one.noise[side] for one in self.members.values() if one.models]
             noise.append(float(np.median(said)) if said else 0.0)
         sides = deepcopy(self.sides)
-        return Estimating(sides, self.heard(), (noise[0], noise[1]), self.reports, self.rounds)
+        *heard, shared = self.heard()
+        noises = noise[0], noise[1]
+        return Estimating(sides, (heard[0], heard[1]), shared, noises, self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
         """Put fitted estimates in force, and let young members wait for new priors."""
-        self.sides = found.sides
+        self.sides, self.shared = found.sides, found.shared
         self.counted = self.reports == found.reports
         counted = min(self.seen, 2.0 * MEMORY * max(len(self.members), 1))
         self.due_at = self.seen + max(1.0, GROWTH * counted)
@@ -200,11 +209,18 @@ class FamilyOwner(Register):
 
     def recount(self) -> None:
         """Compute the sums anew from all reports."""
-        for kin, heard in zip(self.sides, self.heard(), strict=True):
+        *sides, shared = self.heard()
+        self.shared = Shared.of(shared, self.aside)
+        for kin, heard in zip(self.sides, sides, strict=True):
             kin.total = {}
             for member, of in heard.items():
                 kin.hear(member, {}, {name: sums_of(data, self.d) for name, data in of.items()})
         self.counted = True
+
+    @property
+    def aside(self) -> set[str]:
+        """Return the members that are left out."""
+        return self.sides[0].aside | self.sides[1].aside
 
     # What members are told.
 
@@ -217,7 +233,7 @@ class FamilyOwner(Register):
         self.waiting.pop(member, None)
         models = self._told(member, seen)
         others = sum(1 for name, one in self.members.items() if one.models and name != member)
-        aside = any(member in kin.aside for kin in self.sides)
+        aside = member in self.aside
         slope = float(min(kin.slope.get(member, 1.0) for kin in self.sides))
         noise = self.sides[0].known_noise, self.sides[1].known_noise
         names, found = list(models), []
@@ -241,10 +257,20 @@ class FamilyOwner(Register):
                 if model is not None and model.sides[side]
             }
             sides.append(_written(kin.told(member, own, seen.names)))
+        shared = self._told_shared(member, seen)
         return {
-            name: Model(sides[0].get(name, b""), sides[1].get(name, b""))
+            name: Model(sides[0].get(name, b""), sides[1].get(name, b""), shared.get(name, {}))
             for name in seen.names
-            if name in sides[0] or name in sides[1]
+            if name in sides[0] or name in sides[1] or name in shared
+        }
+
+    def _told_shared(self, member: str, seen: MemberSeen) -> dict[str, dict[str, bytes]]:
+        """Return the numbers that the others share, by model of the member."""
+        told = {name: self.shared.told(member, name) for name in seen.names}
+        return {
+            name: {subject: packed(numbers) for subject, numbers in one.items()}
+            for name, one in told.items()
+            if one
         }
 
 

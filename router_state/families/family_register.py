@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from router_state.families.family_reports import Model
 from router_state.packing.framing import Whole
+from router_state.shared_numbers import Packed
 
 HEAD = ""
 """Name of the piece with the estimates; the others are a member's, a member's and model's, and
@@ -21,6 +22,9 @@ BETWEEN = "\x1f"
 
 Heard: TypeAlias = dict[str, dict[str, bytes]]
 """Sums of one side by member and model."""
+
+Said: TypeAlias = dict[str, dict[str, Packed]]
+"""Numbers that capabilities share, by member and model."""
 
 
 class MemberSeen(Struct, array_like=True, gc=False):
@@ -101,11 +105,14 @@ class Register:
                 if (model := self.sums(member, name)) is not None:
                     yield member, name, model
 
-    def heard(self) -> tuple[Heard, Heard]:
-        """Return the sums that members reported: those of rewards, and those of bills."""
+    def heard(self) -> tuple[Heard, Heard, Said]:
+        """Return what members reported: sums of rewards, sums of bills, and shared numbers."""
         found: tuple[Heard, Heard] = ({}, {})
+        said: Said = {}
         for member, name, model in self.each():
             for heard, data in zip(found, model.sides, strict=True):
                 if data:
                     heard.setdefault(member, {})[name] = data
-        return found
+            if model.shared:
+                said.setdefault(member, {})[name] = model.shared
+        return *found, said

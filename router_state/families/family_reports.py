@@ -7,15 +7,17 @@ from msgspec import Struct, field
 from router_state.events import OfCapability
 
 
-class Model(Struct, frozen=True, array_like=True):
+class Model(Struct, frozen=True, array_like=True, omit_defaults=True):
     """Sums of one model, see `family_sums.bytes_of`; empty: none.
 
     Attributes:
         rewards, bills: of its rewards, and of the logarithms of its bills ÷ list price.
+        shared: numbers that capabilities share, see `shared_numbers.packed`.
     """
 
     rewards: bytes = b""
     bills: bytes = b""
+    shared: dict[str, bytes] = {}
 
     @property
     def sides(self) -> tuple[bytes, bytes]:

@@ -26,6 +26,10 @@ PSEUDO = 0.25
 apart. Without it an interval of pairs that agreed exactly would be a point."""
 SHOWN = 0.05
 """Probability that an interval that is shown is ever wrong."""
+TWO_SIDED = 1.96
+"""Deviations of a normal variable on either side of its mean that hold 95 %, for a posterior's
+interval: that one needs no bound on looks.
+"""
 
 
 class Interval(NamedTuple):

@@ -36,9 +36,15 @@ class Finished:
     exemplars: list[Exemplar | None] = field(default_factory=lambda: [None] * len(BOUNDS))
     seconds: float = 0.0
 
-    def buckets(self) -> list[tuple[str, int, Exemplar | None]]:
-        """Return of each bucket its label, the events up to its bound, and its exemplar."""
-        return list(zip(BOUNDS, accumulate(self.counts), self.exemplars, strict=True))
+    def buckets(self) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
+        """Return of each bucket its label, the events up to its bound, and its exemplar if it has
+        one.
+        """
+        found = zip(BOUNDS, accumulate(self.counts), self.exemplars, strict=True)
+        return [
+            (bound, count) if exemplar is None else (bound, count, exemplar)
+            for bound, count, exemplar in found
+        ]
 
 
 class EventMetrics(Collector):

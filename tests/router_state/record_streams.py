@@ -725,7 +725,7 @@ class Played:
             X = np.column_stack([self.numbers.normal(size=(30, d - 1)), np.ones(30)])
             rewards, bills = self.numbers.random(30), self.numbers.normal(size=30) - 1.0
             sums = [bytes_of(Sums(X.T @ X, X.T @ y)) for y in (rewards, bills)]
-            models[name] = Model(*sums)
+            models[name] = Model(sums[0], sums[1])
         aside = self.granted % 3 == 0
         return Told("acme", 1, self.granted, models, members=3, aside=aside, offset=self.granted)
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.group import Batch
+from agents.taking.next_group import AT_ONCE, FEW
 from agents.taking.turns import LATE, TOGETHER, Turns
 from agents.taking.waits import REQUESTS_AT_LEAST, Arrivals, Waits
 from streams.service.worker import AGENTS
@@ -104,6 +105,20 @@ async def test_a_request_beside_a_backlog_of_bills_is_in_the_next_group() -> Non
     await busy.round()
     assert len(routes(busy.worker)) == busy.asked
     assert busy.behind > 800
+
+
+async def test_a_group_has_two_turns_worth_of_requests_where_so_many_wait() -> None:
+    busy = Busy(size=512, window=3 * FEW, labels=0)
+    await busy.start()
+    await busy.round()
+    assert len(routes(busy.worker)) == AT_ONCE * FEW
+    lane, queues = busy.worker[0].lane, busy.worker.inbox(0).queues
+    queues["requests"].clear()
+    for revision in range(10 * FEW):
+        busy.put("costs", {"request_id": "r-0", "cost_usd": 0.001, "revision": revision + 10})
+    # Bills alone hold up the requests of other partitions for a turn only.
+    bills = lane.coming.take(busy.decode, lane.spawn)
+    assert sum(len(batch.messages) for batch in bills) == lane.coming.size.events
 
 
 async def test_bills_that_overtook_their_requests_leave_the_group_to_them() -> None:

@@ -46,7 +46,7 @@ def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: 
         for _ in range(2):
             X = np.column_stack([rng.normal(size=(30, D - 1)), np.ones(30)])
             sides.append(bytes_of(Sums(X.T @ X, X.T @ rng.random(30))))
-        found[name] = Model(*sides)
+        found[name] = Model(sides[0], sides[1])
     return Told("support", born, n, found, **fields)
 
 

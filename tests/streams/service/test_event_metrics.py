@@ -67,6 +67,7 @@ def test_the_slowest_event_of_a_batch_leaves_its_trace() -> None:
     sent = zip((99_000, 99_900), TRACED, strict=True)
     messages = [SimpleNamespace(timestamp=at, headers=headers) for at, headers in sent]
     metrics.finished("requests", messages, now=100.0)
-    lines = [line for line in generate_latest(registry).decode().splitlines() if "trace_id" in line]
+    page: str = generate_latest(registry).decode()
+    lines = [line for line in page.splitlines() if "trace_id" in line]
     assert len(lines) == 1
     assert 'le="1.0"' in lines[0] and '2.0 # {trace_id="' + TRACE + '"} 1.0' in lines[0]

@@ -1,0 +1,150 @@
+"""What members of a family share beside their regressions: numbers of capabilities, such as what a
+verifier's verdicts mean.
+
+z_rp = θ_p + δ_rp, δ_rp ~ N(0, τ²_p ÷ w_r): number p of router r around that of the family. τ²_p is
+estimated by the fixed point of the evidence (MacKay 1992), towards that of all models together, and
+w_r as in a Student's t (Lange, Little and Taylor 1989). Numbers are in units of the deviation that
+is expected between routers (`router_state.shared_numbers`), so the first guess of τ² is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from router_state.config import Matrix, Vector
+from router_state.families.family_fit import MEMBERS_TAIL
+from router_state.kernel import GUESSED, MEMORY
+from router_state.shared_numbers import Numbers, Packed, numbers_of
+
+ROUNDS = 12
+"""Steps of the fixed point, which begins from nothing each time."""
+LEAST_SCATTER = 1.0 / MEMORY
+"""Least τ²: what counts for more than a memory would be forgotten no faster than it is learned."""
+
+
+@dataclass(slots=True, eq=False)
+class _Of:
+    """Numbers of one subject and model: the members that told them, W and z of shape (n, p)."""
+
+    names: list[str]
+    at: dict[str, int]
+    W: Matrix
+    z: Matrix
+    tau2: Vector = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def stacked(cls, said: Mapping[str, Numbers]) -> _Of:
+        """Return the numbers of members as one stack."""
+        names = sorted(said)
+        W = np.stack([said[name].precision for name in names])
+        z = np.stack([said[name].means for name in names])
+        return cls(names, {name: k for k, name in enumerate(names)}, W, z, np.ones(W.shape[1]))
+
+
+class Shared:
+    """A family's knowledge of the numbers that its members share.
+
+    Attributes:
+        known: numbers by subject and model; weights: w_r by subject and member.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str], _Of] = {}
+        self.weights: dict[tuple[str, str], float] = {}
+
+    @classmethod
+    def of(cls, said: Mapping[str, Mapping[str, Packed]], aside: set[str]) -> Shared:
+        """Estimate from the numbers of all members, by member and model; those of `aside` do not
+        count."""
+        found: dict[tuple[str, str], dict[str, Numbers]] = {}
+        for member, models in said.items():
+            for model, subjects in models.items():
+                for subject, data in subjects.items() if member not in aside else ():
+                    found.setdefault((subject, model), {})[member] = numbers_of(data)
+        one = cls()
+        one.known = {key: _Of.stacked(_alike(members)) for key, members in found.items()}
+        for _ in range(ROUNDS):
+            for subject in sorted({subject for subject, _ in one.known}):
+                one._move(subject)
+        return one
+
+    def forget(self, member: str) -> None:
+        """Forget a member that has left."""
+        for one in self.known.values():
+            if (k := one.at.get(member)) is not None:
+                one.W[k] = 0.0
+
+    def _weights(self, subject: str, one: _Of) -> Vector:
+        return np.array([self.weights.get((subject, name), 1.0) for name in one.names])
+
+    def _move(self, subject: str) -> None:
+        """Move the scatters of a subject's numbers, and its members' weights, by one step."""
+        freedom, squares = {}, {}
+        misfit: dict[str, list[float]] = {}
+        for (of, model), one in self.known.items():
+            if of != subject:
+                continue
+            w = self._weights(subject, one)[:, None]
+            J = _information(one.W, one.tau2, w)
+            total = J.sum(0)
+            theta = (J * one.z).sum(0) / np.maximum(total, 1e-12)
+            believed = one.W / (one.W + w / one.tau2)
+            apart = believed * (one.z - theta)
+            # θ was estimated from the same members.
+            doubt = believed**2 * (w / one.tau2) / np.maximum(total, 1e-12)
+            freedom[model] = np.maximum(believed - doubt, 0.0).sum(0)
+            squares[model] = (w * apart**2).sum(0)
+            for k, name in enumerate(one.names):
+                sums = misfit.setdefault(name, [0.0, 0.0])
+                sums[0] += float((apart[k] ** 2 / one.tau2).sum())
+                sums[1] += float(believed[k].sum())
+        by_size: dict[int, list[str]] = {}
+        for model, of_model in squares.items():
+            by_size.setdefault(len(of_model), []).append(model)
+        for models in by_size.values():
+            all_squares = np.sum([squares[model] for model in models], axis=0)
+            all_freedom = np.sum([freedom[model] for model in models], axis=0)
+            common = (all_squares + GUESSED) / (all_freedom + GUESSED)
+            for model in models:
+                tau2 = (squares[model] + GUESSED * common) / (freedom[model] + GUESSED)
+                self.known[subject, model].tau2 = np.maximum(tau2, LEAST_SCATTER)
+        found = {
+            name: (MEMBERS_TAIL + n) / (MEMBERS_TAIL + far) for name, (far, n) in misfit.items()
+        }
+        usual = min(float(np.median(list(found.values()))), 1.0) if found else 1.0
+        self.weights |= {(subject, name): min(one / usual, 1.0) for name, one in found.items()}
+
+    def told(self, member: str, model: str) -> dict[str, Numbers]:
+        """Return what all other members say of a member's numbers of a model, by subject."""
+        found = {}
+        for (subject, of), one in self.known.items():
+            if of != model:
+                continue
+            J = _information(one.W, one.tau2, self._weights(subject, one)[:, None])
+            if (k := one.at.get(member)) is not None:
+                J[k] = 0.0
+            total = J.sum(0)
+            precision = total / (1.0 + one.tau2 * total)
+            mean = (J * one.z).sum(0) / np.maximum(total, 1e-12)
+            if precision.max() > 1e-3:
+                found[subject] = Numbers(precision, precision * mean)
+        return found
+
+    def apart(self, subject: str, model: str) -> Vector:
+        """Return the estimated deviations between members, in units of those that were expected."""
+        return np.asarray(np.sqrt(self.known[subject, model].tau2), np.float64)
+
+
+def _information(W: Matrix, tau2: Vector, w: Matrix) -> Matrix:
+    """Return what members say of θ: 1 ÷ (1 ÷ W + τ² ÷ w), shape (n, p)."""
+    return np.asarray(W / (1.0 + W * tau2 / w), np.float64)
+
+
+def _alike(said: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Return those with as many numbers as most have: a verifier may have other bins elsewhere."""
+    sizes = [len(one.precision) for one in said.values()]
+    usual = max(sorted(set(sizes)), key=sizes.count)
+    return {name: one for name, one in said.items() if len(one.precision) == usual}
