@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.played import Played
-from benchmarks.source_forms import Form
+from benchmarks.source_forms import Form, TrustedPrompts
 from benchmarks.source_worlds import Array, World
 from router_state.config import ModelConfig, Price, RouterConfig
 from router_state.events import Judged
@@ -26,6 +26,9 @@ declares what `pbstream sources` recommends, as soon as that does."""
 
 FORMS = ("line", "full")
 """Corrections that the service does not have, see `source_forms`."""
+PROMPTS = "prompts"
+"""`on` without the judge's labels of prompts on which it contradicts gold, which the service does
+not have either."""
 
 
 class Run(NamedTuple):
@@ -41,9 +44,10 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
     """Play a router; people label this share of the requests, drawn at random."""
     n = len(one.x)
     asked = np.random.default_rng(seed + 10_000).random(n) < share
-    mode = method if method in ("offset", "on") else "off"
+    mode = {"offset": "offset", "on": "on", PROMPTS: "on"}.get(method, "off")
     engine = Played.start(config_of(one, seed, mode))
     form = Form(method) if method in FORMS else None
+    trusted = TrustedPrompts()
     chosen, pairs, advised = np.zeros(n, np.int64), 0, float("nan")
     for t in range(n):
         chosen[t] = int(engine.decide(f"r{t}", one.x[t], now=float(t)).model[1:])
@@ -51,13 +55,16 @@ def play(one: World, method: str, share: float, seed: int) -> Run:
         if i < 0:
             continue
         k = int(chosen[i])
-        if method != "gold":
+        # Of a request with gold the judge's label makes a pair, and gold's is the one in force.
+        if method != "gold" and (asked[i] or method != PROMPTS or trusted.trusts(one.x[i])):
             for number, judge in enumerate(one.judges):
                 engine.play(Judged(f"r{i}", float(judge[i, k]), f"judge-{number}", 1))
         if not asked[i]:
             continue
         engine.play(Judged(f"r{i}", float(one.gold[i, k]), "human", 2))
         pairs += 1
+        if method == PROMPTS:
+            trusted.pair(f"m{k}", one.x[i], float(one.judges[0][i, k]), float(one.gold[i, k]))
         if form is not None:
             said = float(one.judges[0][i, k]), float(one.gold[i, k])
             form.pair(engine, f"m{k}", one.x[i], *said)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import source_worlds
-from benchmarks.source_play import FORMS, METHODS, Run
+from benchmarks.source_play import FORMS, METHODS, PROMPTS, Run
 from benchmarks.source_runs import Runs
 from benchmarks.source_worlds import ATTACKS, JUDGES, Array, World
 from router_state.sources.pair_sums import PARTS
@@ -64,8 +64,10 @@ def _cells(runs: dict[str, Array]) -> dict[str, str]:
     for baseline, name in BASELINES.items():
         for method in corrected if baseline in runs else ():
             found[f"{method} − {name}"] = _difference(runs[method][:, 0] - runs[baseline][:, 0])
-    if "on" in runs and "gold" in runs:
-        found["late: on − gold alone"] = _difference(runs["on"][:, 1] - runs["gold"][:, 1])
+    for method in ("on", PROMPTS):
+        if method in runs and "gold" in runs:
+            late = runs[method][:, 1] - runs["gold"][:, 1]
+            found[f"late: {method} − gold alone"] = _difference(late)
     if "advised" in runs:
         after = runs["advised"][:, 2]
         advised = after[np.isfinite(after)]
@@ -171,7 +173,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.0, 0.01, 0.02, 0.05, 0.1])
-    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=(*METHODS, PROMPTS))
     parser.add_argument("--daily", nargs="*", type=float, default=[50.0, 500.0, 5000.0])
     parser.add_argument("--kept", type=Path, help="file that keeps the runs of this commit")
     parser.add_argument("--forms", action="store_true", help="other forms of correction")
