@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,9 +160,12 @@ def test_verdicts_that_others_told_of_are_shown_apart() -> None:
     engine = family()
     attempts = engine.state.having(Attempts)
     assert attempts is not None
-    before = attempts.lambda_fields(0.0)["verifiers"]
+
+    def shown() -> list[dict[str, Any]]:
+        fields: Any = attempts.lambda_fields(0.0)["verifiers"]
+        return list(fields[0]["models"])
+
+    assert "family_verdicts" not in shown()[0]
     engine.play(told(engine, 1, 2.0), 1.0)
-    (shown,) = attempts.lambda_fields(0.0)["verifiers"]
-    assert [one["verdicts"] for one in shown["models"]] == [0, 0, 0]
-    assert [one.get("family_verdicts", 0) > 0 for one in shown["models"]] == [True, True, False]
-    assert "family_verdicts" not in before[0]["models"][0]
+    assert [one["verdicts"] for one in shown()] == [0, 0, 0]
+    assert [one.get("family_verdicts", 0) > 0 for one in shown()] == [True, True, False]
