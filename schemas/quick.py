@@ -9,6 +9,7 @@ the schema understands it. `tests/schemas/test_quick.py` compares both on drawn 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import MsgspecError
@@ -29,7 +30,9 @@ WRITTEN_SHORTER = 4
 """Most bytes in which free JSON is measured, by each byte in which it came: `1e15` becomes
 `1000000000000000.0`."""
 
-_TWINS = {model: twin_of(model) for model in (RequestSubmitted, CostReported, RewardObserved)}
+_TWINS: dict[type[Event], Twin] = {
+    model: twin_of(model) for model in (RequestSubmitted, CostReported, RewardObserved)
+}
 SCHEMA_OF: dict[type, type[Event]] = {twin.struct: model for model, twin in _TWINS.items()}
 """Schemas, by the structs that are derived from them."""
 if TYPE_CHECKING:
@@ -43,7 +46,12 @@ Reader: TypeAlias = Callable[[bytes | None], Any]
 """Reads the value of a record."""
 
 
-def _quickly(twin: Twin) -> Reader:
+def _none(value: bytes | None) -> None:
+    """Read nothing."""
+
+
+def _quickly(twin: Twin, otherwise: Reader = _none) -> Reader:
+    """Return a reader of values into a twin's struct; `otherwise` reads what that does not take."""
     decode: Callable[[Any], Any] = Decoder(twin.struct).decode
     check, free = twin.check, twin.free
 
@@ -51,11 +59,11 @@ def _quickly(twin: Twin) -> Reader:
         try:
             event = check(decode(value))
         except NOT_QUICK:
-            return None
+            return otherwise(value)
         if WRITTEN_SHORTER * len(value or b"") > MAX_METADATA_BYTES:
             for name in free:
                 if getattr(event, name) is not None:
-                    return None
+                    return otherwise(value)
         return event
 
     return quickly
@@ -73,7 +81,7 @@ def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
     """
     event = quickly(kind, value)
     if event is None:
-        return _wholly(kind, key=key, value=value)
+        return _wholly(kind, value, key=key)
     if key is not None and key != event.router_id.encode():
         raise MalformedEvent(Reason.WRONG_KEY, "the key is not the router_id of the value")
     return event
@@ -81,13 +89,7 @@ def read(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
 
 def reader_of(kind: type[Q]) -> Callable[[bytes | None], Q]:
     """Return a `read` of values alone, whose keys are compared elsewhere."""
-    quickly = _QUICKLY[kind]
-
-    def value_read(value: bytes | None) -> Q:
-        event: Q | None = quickly(value)
-        return _wholly(kind, key=None, value=value) if event is None else event
-
-    return value_read
+    return _quickly(_TWINS[SCHEMA_OF[kind]], partial(_wholly, kind))
 
 
 def quickly(kind: type[Q], value: bytes | None) -> Q | None:
@@ -96,6 +98,6 @@ def quickly(kind: type[Q], value: bytes | None) -> Q | None:
     return event
 
 
-def _wholly(kind: type[Q], *, key: bytes | None, value: bytes | None) -> Q:
+def _wholly(kind: type[Q], value: bytes | None, *, key: bytes | None = None) -> Q:
     whole = decode_keyed(SCHEMA_OF[kind], key=key, value=value)
     return kind(**{name: getattr(whole, name) for name in type(whole).model_fields})

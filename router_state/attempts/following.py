@@ -37,21 +37,24 @@ class Chain(Struct, frozen=True, omit_defaults=True):
     """A request's place in its chain, as its record keeps it.
 
     Attributes:
-        follows: the request before this one; number: number of this request, from 1.
+        follows: the request before this one; empty: it follows none. number: number of this
+            request, from 1.
         known: whether the router remembers the request before this one; otherwise a chain begins
             here.
         tried: models that have answered earlier in the chain.
         count, sum: the failures earlier in the chain, see `kernel.Failures`.
         by: the verifier, or the signal, that showed the last failure.
+        unknown: verifiers that the request named and the router does not declare.
     """
 
-    follows: str
+    follows: str = ""
     number: int = 1
     known: bool = True
     tried: tuple[str, ...] = ()
     count: int = 0
     sum: float = 0.0
     by: str = ""
+    unknown: tuple[str, ...] = ()
 
     @property
     def failures(self) -> Failures:
@@ -65,7 +68,8 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     Args:
         name: of the capability, under which the record keeps it.
     """
-    return record.kept_by(name, Chain)
+    chain = record.kept_by(name, Chain)
+    return chain if chain is not None and chain.follows else None
 
 
 def check(follows: Follows, tables: Tables) -> None:
@@ -196,12 +200,15 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
 def route_fields(kept: Json) -> dict[str, object]:
     """Return the fields of `pb.routes`, see `schemas.routes.Chain`."""
     chain = converted(kept, Chain, "chain of a request")
+    unknown = {"unknown_verifiers": list(chain.unknown)} if chain.unknown else {}
+    if not chain.follows:
+        return unknown
     found: dict[str, object] = {"follows": chain.follows, "number": chain.number}
     if not chain.known:
         found["known"] = False
     if chain.tried:
         found["tried"] = list(chain.tried)
-    return {"chain": found}
+    return {"chain": found} | unknown
 
 
 def scored(name: str, value: float) -> float:

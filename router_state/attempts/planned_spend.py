@@ -17,12 +17,12 @@ from router_state.kernel import HORIZON, WINDOW
 REMEMBERED = 5.0 * HORIZON
 """Requests after which older ones fade; `HORIZON` requests that cost what was said are assumed
 before them."""
-MOST_OFF = 2.0
+MOST_FACTOR = 2.0
 """Factor by which requests are taken to cost more or less than was said, at most."""
 
 
 class PlannedSpend(Struct, array_like=True, gc=False):
-    """What requests were charged since the first solution, and what the solutions said of them.
+    """The charges of requests since the first solution, and the costs that solutions expected.
 
     Attributes:
         charged, said: sums over the last requests.
@@ -40,7 +40,7 @@ class PlannedSpend(Struct, array_like=True, gc=False):
     def share(self) -> float:
         """Return what requests cost, as a share of what the solutions say."""
         found = (HORIZON + self.charged) / (HORIZON + self.said)
-        return min(max(found, 1.0 / MOST_OFF), MOST_OFF)
+        return min(max(found, 1.0 / MOST_FACTOR), MOST_FACTOR)
 
     def count(self, debt: float, slot: int) -> None:
         """Count the requests since the last solution: they have moved the debt by what they and

@@ -29,7 +29,9 @@ LOOKED = 0.02
 mean.
 """
 
-NOTHINGS = (NOTHING,) * MOST_ATTEMPTS
+NOTHINGS = tuple((NOTHING,) * count for count in range(MOST_ATTEMPTS + 1))
+"""By number of calls, what is known of them at first."""
+ONE = NOTHINGS[1]
 Stop = tuple[str | None, float | None, float]
 """The verifier of an answer, the least verdict that passes, and the dollars of a verdict."""
 UNSEEN: Stop = None, None, 0.0
@@ -116,7 +118,7 @@ def _affords(
             return False
     if budget_usd is None or usd <= LOOKED * budget_usd:
         return True
-    return float(chance.random()) < LOOKED * budget_usd / usd
+    return chance.random() < LOOKED * budget_usd / usd
 
 
 def _take(
@@ -136,27 +138,24 @@ def _take(
     """
     stops, models, last = tables.stops, arms.all, len(calls) - 1
     reward, usd, each = expected_of(choice.seen, tables.likely, calls, stops, looks)
-    steps: list[Step] = []
-    for k, look, probability, gap, cost_usd in each:
-        arm, number = models[k], len(steps)
+    (k, look, _, _, cost_usd), *more = each
+    arm = models[k]
+    steps = [Step(arm.name, cost_usd, arm.price, *stops[look])]
+    for number, (later, look, probability, gap, cost_usd) in enumerate(more, 1):
         verify, accept_at, fee_usd = stops[look] if looks or number < last else UNSEEN
-        if number == last:
-            accept_at = None
-        if number:
-            arm.costs.awaited += 1
-            arm.costs.regression.changed()
+        arm = models[later]
+        arm.costs.wait()
+        last_at = None if number == last else accept_at
         steps.append(
-            Step(arm.name, cost_usd, arm.price, verify, accept_at, fee_usd, probability, gap)
+            Step(arm.name, cost_usd, arm.price, verify, last_at, fee_usd, probability, gap)
         )
-    choice.k, choice.plan = calls[0][0], Plan(tuple(steps), NOTHINGS[: last + 1], first)
+    choice.k, choice.plan = k, Plan(tuple(steps), NOTHINGS[last + 1], first)
     choice.planned = reward, usd
 
 
 def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:
     """Have the answer of a request's only call verified, whatever the verdict is."""
-    seen, arm = choice.seen, arms.all[choice.k]
-    verifier, _, usd = tables.stops[look]
-    cost_usd = seen.cost_usd(choice.k)
+    arm, (verifier, _, usd) = arms.all[choice.k], tables.stops[look]
+    reward, cost_usd = choice.seen.expected(choice.k)
     step = Step(arm.name, cost_usd, arm.price, verifier, None, usd)
-    choice.plan = Plan((step,), NOTHINGS[:1], first)
-    choice.planned = seen.reward(choice.k), cost_usd + usd
+    choice.plan, choice.planned = Plan((step,), ONE, first), (reward, cost_usd + usd)

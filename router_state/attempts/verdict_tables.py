@@ -17,9 +17,8 @@ in the laboratory).
 """
 APART = 1.0
 """Posterior deviations by which two models are assumed to err together more often where a plan is
-made, and less often where one is tried. Without it, verdicts that tell only how hard a prompt is
-cost 0.4 ± 0.3 points more on CodeRouterBench; with 2, good verifiers gain less (attempts, in the
-laboratory).
+made. Without it verdicts that tell only how hard a prompt is cost 0.4 ± 0.3 points more on
+CodeRouterBench; with 2, good verifiers gain 0.4 ± 0.4 less (attempts, in the laboratory).
 """
 
 ENOUGH_LABELS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -150,23 +150,22 @@ class Attempts(Capability):
         """See Capability: what follows a failure is expected to be worse. Raises UnknownVerifier,
         VerdictOutOfRange, ChainTooLong.
         """
-        if choice.request.fields is not None:
-            self._note_unknown(choice)
-        follows = choice.request.follows
-        if follows is None:
-            return
-        self._fit(self.arms.names)
-        following.check(follows, self.tables)
-        chain = following.begin(choice, self.tables, self.arms, self.name)
+        request, chain = choice.request, None
+        if request.follows is not None:
+            self._fit(self.arms.names)
+            following.check(request.follows, self.tables)
+            chain = following.begin(choice, self.tables, self.arms, self.name)
+        unknown = () if request.fields is None else self._unknown(choice)
+        if unknown:
+            chain = structs.replace(chain or Chain(), unknown=unknown)
         if chain is not None:
             choice.keep(self.name, to_builtins(chain))
             following.expect(choice, chain, self.tables)
 
-    def _note_unknown(self, choice: Choice) -> None:
-        """Note the verifiers of a request that the router does not declare."""
+    def _unknown(self, choice: Choice) -> tuple[str, ...]:
+        """Return the verifiers of a request that the router does not declare."""
         named = choice.request.field_of(self.name) or ()
-        if unknown := [name for name in named if name not in self.declared.verifiers]:
-            choice.note(self.name, unknown)
+        return tuple(name for name in named if name not in self.declared.verifiers)
 
     def rule_out(self, choice: Choice) -> None:
         """See Capability: the models that were tried are ruled out, while there are others."""
@@ -189,9 +188,7 @@ class Attempts(Capability):
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
         """See Capability."""
-        unknown = None if record.noted is None else record.noted.get(cls.name)
-        found = {} if unknown is None else {"unknown_verifiers": unknown}
-        return found if record.plan is None else found | plan_fields(record.plan)
+        return {} if record.plan is None else plan_fields(record.plan)
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0

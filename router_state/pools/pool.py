@@ -46,7 +46,7 @@ class Pool:
         numbered: number of lines that the pool ever had.
         members: members by "router:…" or "pool:…".
         lines: every period of every budget from which the pool grants.
-        said: by member, the time at which its last grant was sent; not durable.
+        granted_at: by member, the time at which its last grant was sent; not durable.
         at: time of the last report or grant, seconds since the epoch; not durable.
         changed: names of the pieces that differ from what was last written, see `pieces`.
     """
@@ -59,7 +59,7 @@ class Pool:
     numbered: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     lines: dict[At, PoolPeriod] = field(default_factory=dict)
-    said: dict[str, float] = field(default_factory=dict)
+    granted_at: dict[str, float] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     at: float = 0.0
     epoch: int = -1
@@ -144,9 +144,9 @@ class Pool:
     def _say(
         self, report: Reported, *, confirmed: bool, moved: bool, newer: bool, now: float
     ) -> None:
-        said = {(held.line, held.begin): held for held in report.lines}
+        reported = {(held.line, held.begin): held for held in report.lines}
         for (name, _, begin), line in self.lines.items():
-            held = said.get((name, begin))
+            held = reported.get((name, begin))
             if held is None and report.left and report.member in line.grants:
                 # A grant that the member has not accepted can't be spent.
                 spent = line.grants[report.member].spent
@@ -251,7 +251,7 @@ class Pool:
 
     def _is_unheard(self, name: str, now: float) -> bool:
         member = self.members[name]
-        return member.taken < member.n and abs(now - self.said.get(name, -math.inf)) >= AGAIN
+        return member.taken < member.n and abs(now - self.granted_at.get(name, -math.inf)) >= AGAIN
 
     def grant(self, name: str, *, now: float) -> Granted:
         """Return the present grants of a member.
@@ -259,7 +259,7 @@ class Pool:
         The last period of a budget of a pool above stays in the grants until the next period
         comes. A budget that grants do not name would not limit the member.
         """
-        member, self.said[name] = self.members[name], now
+        member, self.granted_at[name] = self.members[name], now
         lines = [line for line in self._going_on(now) if name in line.grants]
         lines += self._last_of_others(self._kinds(lines))
         return Granted(
@@ -343,7 +343,7 @@ class Pool:
         ]
         for name in gone:
             del self.members[name]
-            self.said.pop(name, None)
+            self.granted_at.pop(name, None)
             for line in self.lines.values():
                 line.forget(name)
         return gone
@@ -387,8 +387,8 @@ class Pool:
             holds = bounded_usd(max(exposed, line.usd) if is_granted else exposed)
             curve = line.curve() if now < line.end else ()
             lines.append(Held(line.name, line.begin, holds, bounded_usd(charged), curve))
-        said, name = tuple(lines), f"pool:{self.pool_id}"
-        return Reported(config.parent, name, self.born, self.taken, self.moves, False, said)
+        name, held = f"pool:{self.pool_id}", tuple(lines)
+        return Reported(config.parent, name, self.born, self.taken, self.moves, False, held)
 
     @property
     def is_done(self) -> bool:

@@ -1,15 +1,11 @@
-"""Check that every bill and reward is booked once or accounted for, and that the sums agree."""
+"""Check that every bill and reward is booked once or accounted for."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from router_state.engine import Engine
-from router_state.feedback import tokens_usd
 from router_state.plan import Plan
 from router_state.record import RequestRecord
 from router_state.router import RouterState
@@ -18,63 +14,17 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.headers import FORWARDED
 from schemas.reasons import Reason
 from schemas.rewards import RewardObserved
-from studies.audit.attempts_booked import CallOf, differing
+from studies.audit.attempts_booked import differing
+from studies.audit.bills_in_force import BillInForce, Booked
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Answers, Ends, Ref, name_of
 from studies.audit.labels_booked import LabelsBooked
-from studies.audit.periods import check_periods
 from studies.audit.recovered_state import Evidence
+from studies.audit.sums_booked import SumsCheck
 from studies.audit.topic_reading import Progress
 from studies.history.records import Record
 
-TOLERANCE = 1e-9
-"""Largest difference in dollars, relative or absolute: sums of bills depend on their order."""
 E = TypeVar("E", CostReported, RewardObserved)
-
-
-class BillInForce(NamedTuple):
-    """The bill that counts: the first one of the highest revision."""
-
-    revision: int
-    cost_usd: float | None
-    tokens: tuple[int, int] | None
-    cached: int | None
-    model: str | None
-
-    def usd(self, record: RequestRecord | None, state: RouterState) -> float | None:
-        """Return the bill's dollars; None if a bill in tokens needs a price that is forgotten."""
-        if self.cost_usd is not None:
-            return self.cost_usd
-        if record is None or self.tokens is None:
-            return None
-        called = self.model or record.called
-        # A record keeps the prices of its decision, those of cached input only for the decided
-        # model.
-        remembered = called == record.model or (self.cached is None and record.is_answered)
-        # Other prices are those of the declaration in force, which
-        # may have changed since, as the model may that a bill does not name.
-        if not remembered and (
-            record.config_offset != state.config.offset
-            or (self.model is None and record.answered_by is not None)
-        ):
-            return None
-        return tokens_usd(state, record, self.tokens, called=called, cached=self.cached)
-
-
-@dataclass(slots=True)
-class Booked:
-    """The bills and verdicts that the state must hold, according to the topics.
-
-    Attributes:
-        later: bills of further calls of a request, by the numbers of the calls.
-        verdicts: verdicts on a request's calls.
-        unmatched: Σ of orphaned bills, by router.
-    """
-
-    bills: dict[Ref, BillInForce] = field(default_factory=dict)
-    later: dict[Ref, dict[int, BillInForce]] = field(default_factory=dict)
-    verdicts: defaultdict[Ref, set[CallOf]] = field(default_factory=lambda: defaultdict(set))
-    unmatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 def _subject(event: CostReported | RewardObserved) -> str:
@@ -123,6 +73,7 @@ class FeedbackCheck:
             if reward is not None:
                 self._fold_reward(reward)
         self._check_lost()
+        sums = SumsCheck(self._booked, self._labels, self._answers, self._findings)
         for router_id, engine in self._evidence.engines.items():
             # These sums are over a router's life. If bills were deleted, or the router lived
             # before, a difference may not be a fault.
@@ -130,7 +81,7 @@ class FeedbackCheck:
                 self._findings.unprovable("books", f"router {router_id}", why)
             elif complete and router_id not in gone:
                 self._check_records(router_id, engine)
-                self._check_sums(router_id, engine, ends)
+                sums.check(router_id, engine, ends)
             else:
                 self._findings.unprovable(
                     "books",
@@ -265,7 +216,7 @@ class FeedbackCheck:
         found = None if record.bill is None else (record.bill.revision, record.bill.cost_usd)
         usd = None if bill is None else bill.usd(record, state)
         expected = None if bill is None else (bill.revision, usd)
-        # Without a price only the revision can be compared; `_check_sums` reports that.
+        # Without a price only the revision can be compared; `SumsCheck` reports that.
         if bill is not None and usd is None and record.bill is not None:
             expected = (bill.revision, record.bill.cost_usd)
         if found != expected:
@@ -293,78 +244,4 @@ class FeedbackCheck:
                 name_of(ref),
                 f"{record.bill.cost_usd!r} dollars are booked, its calls and verdicts cost "
                 f"{plan.spent_usd!r}",
-            )
-
-    def _usd(self, ref: Ref, engine: Engine) -> float | None:
-        """Return the dollars of all bills and verdicts of a request; None if that needs a price
-        that is forgotten."""
-        record, bill = engine.records.get(ref[1]), self._booked.bills.get(ref)
-        if record is not None and record.plan is not None:
-            return record.plan.spent_usd
-        if self._booked.later.get(ref) or self._booked.verdicts.get(ref):
-            return None
-        return None if bill is None else bill.usd(record, engine.state)
-
-    def _check_spend(self, where: str, spend_usd: float, usd: list[float | None]) -> None:
-        """Compare the dollars spent with the bills; None is a bill whose price is not known."""
-        # Prices are forgotten together with their request.
-        if None in usd:
-            self._findings.unprovable(
-                "spend", where, "bills in tokens whose price is not remembered any more"
-            )
-        else:
-            self._same(
-                Kind.SPEND,
-                where,
-                "spend_usd",
-                spend_usd,
-                # The exact sum is rounded once, so that a difference comes from the state's
-                # rounding alone.
-                math.fsum(amount for amount in usd if amount is not None),
-            )
-
-    def _check_unmatched(self, router_id: str, engine: Engine, ends: Ends) -> None:
-        """Compare the dollars of bills without a decision with the topics."""
-        state, where = engine.state, f"router {router_id}"
-        unmatched = self._booked.unmatched[router_id]
-        # A router that was removed before any decision leaves only orphans.
-        if state.unmatched_cost_usd < unmatched - TOLERANCE and ends.perhaps_between(
-            -1, state.config.offset
-        ):
-            self._findings.unprovable(
-                "unmatched",
-                where,
-                f"unmatched_cost_usd is {state.unmatched_cost_usd!r} in the state, {unmatched!r} "
-                "by the topics: some may be of a router of this name that was gone before, as "
-                "pb.routers is compacted",
-            )
-        else:
-            self._same(
-                Kind.UNMATCHED, where, "unmatched_cost_usd", state.unmatched_cost_usd, unmatched
-            )
-
-    def _check_sums(self, router_id: str, engine: Engine, ends: Ends) -> None:
-        state, where = engine.state, f"router {router_id}"
-        decided = [ref for ref in self._answers.decided if ref[0] == router_id]
-        billed = self._booked.bills.keys() | self._booked.later.keys()
-        usd = [self._usd(ref, engine) for ref in decided if ref in billed]
-        self._check_spend(where, state.spend_usd, usd)
-        self._check_unmatched(router_id, engine, ends)
-        awaited = [r.awaited_usd for r in engine.records.values() if r.is_awaited]
-        self._same(Kind.COMMITTED, where, "committed_usd", state.committed_usd, math.fsum(awaited))
-        check_periods(router_id, engine, self._findings)
-        self._labels.check_count(router_id, engine, decided)
-        for name, found, expected in (
-            ("settled", state.settled, len(usd)),
-            ("in_flight", state.in_flight, len(awaited)),
-        ):
-            if found != expected:
-                self._findings.violation(
-                    Kind.COUNTER, where, f"{name} is {found} in the state, {expected} by the topics"
-                )
-
-    def _same(self, kind: Kind, where: str, name: str, found: float, expected: float) -> None:
-        if not math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            self._findings.violation(
-                kind, where, f"{name} is {found!r} in the state, {expected!r} by the topics"
             )

@@ -177,9 +177,8 @@ class Merge:
                 f"routes-{self._decoder.partition} offset {record.offset}",
             )
             return
-        subjects = [request_id]
-        if request.session_id is not None:
-            subjects.append(subject_of(None, request.session_id))
+        session = request.session_id
+        subjects = (request_id,) if session is None else (request_id, subject_of(None, session))
         queue.decide(subjects, decision.seq)
         while len(queue.seen) > MAX_WAITING:
             queue.seen.popitem(last=False)
@@ -193,7 +192,8 @@ class Merge:
         if applied is None or applied.since is None:
             # As `apply_waiting` does in the worker: right after the decision for which they had
             # waited.
-            self._out += queue.take_held()
+            if queue.held:
+                self._out += queue.take_held()
         else:
             self._follow(queue, decision.router_id, applied.since, decision)
         # Behind recorded steps only events remain that changed nothing or wait; without steps this

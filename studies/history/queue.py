@@ -55,8 +55,6 @@ class Queue:
     def take_held(self) -> list[Feedback]:
         """Return the held feedback as a worker applies it: the bill of the highest revision, then
         the rewards in order."""
-        if not self.held:
-            return []
         held, self.held = self.held, []
         bills = [event for event in held if type(event) is Billed]
         # The first of them, as `max` returns it.

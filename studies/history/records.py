@@ -22,6 +22,8 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 """Headers of all records that have none, shared."""
 NO_JSON = (MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of decoding bytes that are not the expected JSON."""
+OPAQUE = (b'{"base64"', b"null")
+"""Beginnings of values that are no events."""
 SOURCES = ("routers", "requests", "routes", "costs", "rewards", "leases", "kin", "dlq")
 """Topics of a history."""
 
@@ -151,7 +153,7 @@ class JsonlHistory:
                     encoded,
                     # Recognised by its first bytes, as nearly all values are events and stay
                     # unparsed.
-                    value if value[2:8] != b"base64" and value != b"null" else _opaque(value),
+                    _opaque(value) if value.startswith(OPAQUE) else value,
                     line.headers or NO_HEADERS,
                 )
 

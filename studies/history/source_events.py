@@ -61,7 +61,9 @@ class Cursor:
 
     def has_hole(self, after: int, before: int) -> bool:
         """Tell whether compaction has removed a record between two offsets."""
-        return any(first < before and after + 1 < end for first, end in self._holes)
+        # Nearly always there is none.
+        holes = self._holes
+        return bool(holes) and any(first < before and after + 1 < end for first, end in holes)
 
     def _count_hole(self, where: str, offset: int) -> None:
         first = self._expected

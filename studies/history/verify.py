@@ -221,11 +221,6 @@ def _told_otherwise(recorded: Decision, again: RequestRecord) -> list[str]:
     return [name for name, value in now.items() if value != getattr(recorded, name)]
 
 
-def _tells(recorded: Decision) -> bool:
-    """Tell whether a capability has published a field of a decision."""
-    return recorded.routed_by is not None or recorded.label_probability is not None
-
-
 def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
     """Tell whether a decision and its numbers are equal to the bit: the fast path, which nearly
     always holds.
@@ -238,8 +233,10 @@ def _is_identical(recorded: Decision, again: RequestRecord) -> bool:
         or recorded.propensity != again.propensity
         or recorded.expected_reward != again.expected_reward
         or recorded.expected_cost_usd != again.expected_cost_usd
-        or (_tells(recorded) and _told_otherwise(recorded, again))
     ):
+        return False
+    told = recorded.routed_by is not None or recorded.label_probability is not None
+    if told and _told_otherwise(recorded, again):
         return False
     rows, seen = recorded.candidates, again.candidates
     return rows is None or seen is None or list(map(astuple, rows)) == seen.rows()

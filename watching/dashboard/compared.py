@@ -40,5 +40,5 @@ def _place(router: RouterView) -> Document:
         "cost_usd": found and found.cost_usd,
         "quality_off": found and found.off,
         "models": len(router.declared.prices) if router.declared else len(router.tally.models),
-        "series": router.series(),
+        "series": router.charts.series(),
     }

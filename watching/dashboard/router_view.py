@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
-
-import numpy as np
 
 from doors.console.wanted_labels import Labelling, WantedLabels
 from drawing.alert_words import sentence
@@ -27,9 +24,9 @@ from schemas import (
     RouteDecided,
     RouterDeclared,
 )
-from watching.dashboard.bins import COLUMN, FIXED, Bins, moving
 from watching.dashboard.declared_changes import Declarations
 from watching.dashboard.labels_in_force import sources_of, take_label
+from watching.dashboard.router_charts import Charts
 from watching.joined import Request
 from watching.tally import Tally, budget_of, paid_per_budget
 
@@ -39,13 +36,6 @@ ENDS = {"drift": "recovered", "model_down": "model_back"}
 """Kind of alert that ends the condition of another kind."""
 RATE_SECONDS = 5.0
 """Seconds over which a rate is measured, at most twice as many."""
-LEAST = {"ratio": 50, "reward": 30, "share": 100}
-"""Fewest events in the mean of a chart's point, so that it does not only show chance."""
-
-WEEK_SECONDS = 7 * 86_400.0
-"""Seconds of the router's path in the picture."""
-TAIL_POINTS = 8
-"""Points of that path, at least; twice as many at most."""
 
 
 class Money(NamedTuple):
@@ -80,10 +70,9 @@ class RouterView:
     suspects: dict[str, dict[str, object]] = field(default_factory=dict)
     down: dict[str, dict[str, object]] = field(default_factory=dict)
     news: deque[News] = field(default_factory=lambda: deque(maxlen=NEWS_KEPT))
-    bins: Bins = field(default_factory=Bins)
+    charts: Charts = field(default_factory=Charts)
     declarations: Declarations = field(default_factory=Declarations)
     wanted: WantedLabels = field(default_factory=WantedLabels)
-    _places: list[str] = field(default_factory=list)
     _samples: tuple[tuple[float, int], ...] = ()
 
     @property
@@ -120,12 +109,12 @@ class RouterView:
             self.first = Money(state.spend_usd, state.settled)
         # Charts begin at the first decision: a router may be declared long before it is asked.
         if state.decided:
-            self.bins.put(at, "lambda_t", state.lambda_t)
+            self.charts.bins.put(at, "lambda_t", state.lambda_t)
             if state.budget_usd_per_request is not None:
-                self.bins.put(at, "budget_usd", state.budget_usd_per_request)
+                self.charts.bins.put(at, "budget_usd", state.budget_usd_per_request)
         if before is not None:
-            self.bins.add(at, "spend_usd", state.spend_usd - before.spend_usd)
-            self.bins.add(at, "settled", state.settled - before.settled)
+            self.charts.bins.add(at, "spend_usd", state.spend_usd - before.spend_usd)
+            self.charts.bins.add(at, "settled", state.settled - before.settled)
         self.state = state
         self._sample(state.decided, at)
         self.news.extend(self.declarations.acknowledge(state.config_offset, at=at))
@@ -141,17 +130,14 @@ class RouterView:
 
     def begin_anew(self) -> None:
         """Forget the decisions of an earlier, removed router of this name."""
-        self.tally, self.bins, self._places, self.first_at = Tally(), Bins(), [], None
+        self.tally, self.charts, self.first_at = Tally(), Charts(), None
         self.wanted = WantedLabels()
 
     def take_decision(self, decision: RouteDecided, *, at: float) -> None:
         """Apply a request's first decision."""
         self.first_at = self.first_at or decision.decided_at
         self.tally.decide(decision)
-        if decision.model not in self._places:
-            self._places.append(decision.model)
-        self.bins.add(at, "decided", 1.0)
-        self.bins.count(at, self._places.index(decision.model))
+        self.charts.decide(decision.model, at=at)
         self.version += 1
 
     def take_label(
@@ -172,9 +158,9 @@ class RouterView:
         if not news or reward == before:
             return
         self.tally.label(request, reward, called=called)
-        self.bins.add(at, "reward", (reward or 0.0) - (before or 0.0))
+        self.charts.bins.add(at, "reward", (reward or 0.0) - (before or 0.0))
         if (reward is None) != (before is None):
-            self.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
+            self.charts.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
         self.version += 1
 
     def take_bill(self, event: CostReported, request: Request) -> None:
@@ -323,75 +309,3 @@ class RouterView:
         """Return the picture of the router and of the models that it may choose."""
         names = self.declared.prices if self.declared else self.tally.models
         return self.tally.pareto(names, budget_usd=budget_of(self.state))
-
-    def path(self) -> list[tuple[float, float]]:
-        """Return mean bill and mean label over the last week, the oldest first."""
-        _, last, rows = self.bins.table()
-        week = rows[last > last.max(initial=0.0) - WEEK_SECONDS].astype(np.float64)
-        column = {name: week[:, at] for name, at in COLUMN.items()}
-        bills, labels = column["settled"], column["rewarded"]
-        # A quarter of the events for each point: fewer would show chance, more would hide the path.
-        costs = moving(column["spend_usd"], bills, max(LEAST["ratio"], int(bills.sum() / 4)))
-        earned = moving(column["reward"], labels, max(LEAST["reward"], int(labels.sum() / 4)))
-        enough = (bills.cumsum() >= LEAST["ratio"]) & (labels.cumsum() >= LEAST["reward"])
-        known = [
-            (cost, quality)
-            for cost, quality, shown in zip(costs, earned, enough, strict=True)
-            if shown and cost is not None and quality is not None
-        ]
-        return known[:: max(1, len(known) // TAIL_POINTS)]
-
-    def shares(self) -> dict[str, float]:
-        """Return each model's share of the last decisions, at least a hundred if there are so
-        many."""
-        if not self._places:
-            return {}
-        counts = self.bins.table().rows[:, FIXED:].astype(np.float64)
-        decided = counts.sum(axis=1)
-        newest_first = np.cumsum(decided[::-1])
-        # The fewest last bins that hold a hundred decisions, as shares of three decisions would
-        # jump.
-        enough = int(np.searchsorted(newest_first, LEAST["share"])) + 1
-        recent = counts[-enough:].sum(axis=0)
-        total = recent.sum()
-        return {
-            model: float(recent[at] / total) if total else 0.0
-            for at, model in enumerate(self._places)
-            if at < len(recent)
-        }
-
-    def series(self) -> Document:
-        """Return the charts: λ_t as at the last event of each bin, all other series as means over
-        some events.
-        """
-        first, last, rows = self.bins.table()
-        table = rows.astype(np.float64)
-        column = {name: table[:, at] for name, at in COLUMN.items()}
-        spend = moving(column["spend_usd"], column["settled"], LEAST["ratio"])
-        budgets, lambdas = column["budget_usd"], _filled(column["lambda_t"])
-        counts = table[:, FIXED:]
-        decided = counts.sum(axis=1)
-        return {
-            "begins": first.tolist(),
-            "at": last.tolist(),
-            "requests": column["decided"].cumsum().tolist(),
-            "lambda": lambdas,
-            "ratio": [
-                None if mean is None or not budget else mean / budget
-                for mean, budget in zip(spend, _filled(budgets), strict=True)
-            ],
-            "reward": moving(column["reward"], column["rewarded"], LEAST["reward"]),
-            "shares": {
-                model: moving(counts[:, at], decided, LEAST["share"])
-                for at, model in enumerate(self._places)
-                if at < counts.shape[1]
-            },
-        }
-
-
-def _filled(values: Iterable[float]) -> list[float | None]:
-    """Return values with gaps filled by the value before."""
-    found: list[float | None] = []
-    for value in values:
-        found.append((found[-1] if found else None) if np.isnan(value) else float(value))
-    return found

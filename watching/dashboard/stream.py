@@ -112,11 +112,11 @@ class Single:
         return {"router": row | details(router), "series": self._series(router), "now": now}
 
     def _series(self, router: RouterView) -> Document:
-        found = router.series()
+        found = router.charts.series()
         begins: list[float] = found["begins"]
-        same = self._bins is router.bins and self._shown[0] == router.bins.layout
-        since, self._bins = self._shown[1], router.bins
-        self._shown = router.bins.layout, begins[-2] if len(begins) > 1 else 0.0
+        same = self._bins is router.charts.bins and self._shown[0] == router.charts.bins.layout
+        since, self._bins = self._shown[1], router.charts.bins
+        self._shown = router.charts.bins.layout, begins[-2] if len(begins) > 1 else 0.0
         # A late bill or label may still change the last two bins.
         keep = next((at for at, time_ in enumerate(begins) if time_ >= since), 0) if same else 0
         shares = {model: values[keep:] for model, values in found["shares"].items()}
@@ -131,7 +131,7 @@ class Single:
 
 def details(router: RouterView) -> Document:
     """Return the fields of a router's page beyond its row of the table."""
-    state, shares = router.state, router.shares()
+    state, shares = router.state, router.charts.shares()
     prices = router.declared.prices if router.declared else {}
     models = [
         router.tally.model(name).shown(name, prices.get(name), shares.get(name, 0.0))
@@ -179,8 +179,8 @@ def _without_periods(state: LambdaUpdated) -> LambdaUpdated:
 
 def drawn(router: RouterView) -> Document:
     """Return the picture for `pareto.js`, and the figures beside it."""
-    picture, tally = replace(router.pareto(), tail=router.path()), router.tally
-    begins = router.bins.table().first
+    picture, tally = replace(router.pareto(), tail=router.charts.path()), router.tally
+    begins = router.charts.bins.table().first
     return picture.document() | {
         "facts": picture.facts(tally.bills.n),
         "decisions": tally.decisions,

@@ -16,7 +16,7 @@ import logging
 import math
 import sys
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from litellm import token_counter
@@ -26,18 +26,10 @@ from paretobandit_client.answered import Answered
 from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
-from paretobandit_client.litellm_bills import (
-    Theirs,
-    Told,
-    answered_by_of,
-    cached_of,
-    cost_of,
-    failed_of,
-    metadata_of,
-    took_of,
-)
-from paretobandit_client.litellm_plans import Plans, following_of, is_checked, step_of, text_of
+from paretobandit_client.litellm_bills import Theirs, Told, failed_of, metadata_of, took_of
+from paretobandit_client.litellm_plans import Plans, is_checked, step_of, text_of
 from paretobandit_client.litellm_reports import PluginReports
+from paretobandit_client.litellm_signals import by_form, forms_of, named_in, next_best, signal_of
 from paretobandit_client.litellm_streams import Stream, Streams
 from paretobandit_client.outage import Outage
 from paretobandit_client.verifying import Verifier, Verify, verifiers_of
@@ -188,7 +180,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         if signal is None:
             return None
         called = metadata.get("deployment") or signal["candidate"]
-        name = _named_in(signal, called)
+        name = named_in(signal, called)
         self._answered.note(self.router_id, signal["request_id"], name)
         params = (signal.get("params") or {}).get(name) or {}
         call = {**kwargs, **params}
@@ -214,8 +206,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         0.
         """
         took = took_of(kwargs, start_time, end_time)
-        self._report(kwargs, response_obj, revision=1, started=start_time, more=took)
-        signal = self._signal_of(metadata_of(kwargs))
+        signal = self._report(kwargs, response_obj, revision=1, started=start_time, more=took)
         if signal is not None and not is_checked(signal) and step_of(signal).get("verify"):
             messages = kwargs.get("messages") or ()
             looking = self._plans.look(signal, response_obj, messages)
@@ -233,7 +224,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         candidates = list(dict.fromkeys(context.candidate_models))
         followed = self._plans.followed
         if before is not None:
-            signal = self._next_best(before, candidates)
+            signal = next_best(before, candidates, self._arguments[1].get("fallback"))
         elif followed is not None and followed.is_next and followed.signal is not None:
             signal = followed.signal
         else:
@@ -243,24 +234,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         context.candidate_models = [signal["candidate"]]
         context.signals[self._signal] = signal
 
-    def _next_best(self, signal: Told, candidates: Sequence[str]) -> Told:
-        """Return the signal of another attempt of the same call: the model that was chosen has
-        failed."""
-        following = following_of(signal)
-        if following is not None and following["candidate"] in candidates:
-            return following
-        failed = {*signal["failed"], signal["candidate"]}
-        left = [candidate for candidate in candidates if candidate not in failed] or candidates
-        next_best = [candidate for candidate in signal["fallbacks"] if candidate in left]
-        candidate = (*next_best, self._fallback(left), left[0])[0] or left[0]
-        model = (signal.get("names") or {}).get(candidate, candidate)
-        return {**signal, "failed": sorted(failed), "candidate": candidate, "model": model}
-
     async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Told:
-        forms = {
-            form: candidate for candidate in reversed(candidates) for form in _forms(candidate)
-        }
-        forms |= {name: forms[base] for name, base in self._variants.items() if base in forms}
+        forms = by_form(candidates, self._variants)
         fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
         if fallback is not None:
             context.candidate_models = [forms[fallback]]  # unless a decision comes
@@ -287,28 +262,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         if plan and self._plans.followed is None:
             self._plans.not_followed(self.router_id)
             plan = ()
-        names = [model for model in (decision.model, *decision.fallbacks) if model in forms]
-        called = dict.fromkeys([*names, *(step.model for step in plan)])
-        return {
-            "request_id": decision.request_id,
-            "candidate": forms[decision.model],
-            "model": decision.model,
-            "fallbacks": [forms[model] for model in names[1:]],
-            "failed": [],
-            # Variants share a candidate: the best of them stands for it.
-            "names": {forms[model]: model for model in reversed(names)},
-            "params": {model: decision.call_of(model).params for model in called},
-            "attempt": 0,
-            "plan": [
-                {
-                    "candidate": forms[step.model],
-                    "model": step.model,
-                    "verify": step.verify,
-                    "accept_at": step.accept_at,
-                }
-                for step in plan
-            ],
-        }
+        return signal_of(decision, forms, plan)
 
     async def _counted(self, messages: Sequence[Message]) -> int | None:
         try:
@@ -317,10 +271,6 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         except Exception:
             log.exception("the tokens of this call's messages could not be counted")
             return None
-
-    def _fallback(self, candidates: Sequence[str]) -> str | None:
-        named = self._arguments[1].get("fallback")
-        return next((candidate for candidate in candidates if named in _forms(candidate)), None)
 
     async def _router(self) -> Router:
         if self._opening is None:
@@ -332,52 +282,21 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._opening = None  # the next call tries again
             raise
 
-    def _report(
-        self,
-        kwargs: Told,
-        response: Theirs,
-        *,
-        revision: int,
-        started: object,
-        more: Mapping[str, object],
-    ) -> None:
-        metadata = metadata_of(kwargs)
-        signal = self._signal_of(metadata)
-        if signal is None:
-            return
-        self._streams.end(signal["request_id"])
-        money = cost_of(kwargs, response)
-        if money is None and revision > 0:
-            log.warning(
-                "request %s: neither price nor usage is known: no bill", signal["request_id"]
-            )
-            return
-        named = answered_by_of(kwargs, response) if revision > 0 else {}
-        bill = {**(money or {"cost_usd": 0.0}), **cached_of(response), **named, **more}
-        attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
-        self._bill(signal, metadata, bill, attempt=attempt, revision=revision)
+    def _report(self, kwargs: Told, response: Theirs, *, revision: int, **more: Any) -> Told | None:
+        """Bill a call that this plugin decided; return its signal."""
+        signal = self._signal_of(metadata_of(kwargs))
+        if signal is not None:
+            self._streams.end(signal["request_id"])
+            self._reports.report(signal, kwargs, response, revision=revision, **more)
+        return signal
 
     def _abandoned(self, request_id: str, stream: Stream) -> None:
         """Bill a stream that nobody reads any more for what it has delivered."""
         log.info("the stream of request %s was not read to its end", request_id)
-        self._reports.keep(asyncio.create_task(self._bill_unread(stream)))
-
-    async def _bill_unread(self, stream: Stream) -> None:
-        metadata = metadata_of(stream.call)
-        signal = self._signal_of(metadata)
-        into = await self._counted(stream.call.get("messages") or ())
-        out = await self._counted([{"role": "assistant", "content": "".join(stream.text)}])
-        if signal is not None and into is not None and out is not None:
-            tokens = {"input_tokens": into, "output_tokens": out if stream.text else 0}
-            bill = {**tokens, "status": "cancelled"}
-            attempt = stream.call.get("litellm_call_id"), metadata.get("deployment")
-            self._bill(signal, metadata, bill, attempt=attempt, revision=0)
-
-    def _bill(
-        self, signal: Told, metadata: Told, bill: Told, *, attempt: Hashable, revision: int
-    ) -> None:
-        called = _named_in(signal, metadata.get("deployment") or signal["candidate"])
-        self._reports.bill(signal, called, {**bill, "revision": revision}, attempt=attempt)
+        signal = self._signal_of(metadata_of(stream.call))
+        if signal is not None:
+            billing = self._reports.bill_unread(signal, stream, self._counted)
+            self._reports.keep(asyncio.create_task(billing))
 
     def _signal_of(self, metadata: Told) -> Told | None:
         found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
@@ -388,14 +307,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         it.
         """
         known = (self._portfolio, (self._arguments[1].get("fallback"),))
-        return next((form for some in known for form in _forms(called) if form in some), called)
-
-
-def _named_in(signal: Told, called: str) -> str:
-    """Return the portfolio's name of a candidate, as the decision chose it."""
-    own = signal.get("model") if called == signal["candidate"] else None
-    name: str = own or (signal.get("names") or {}).get(called, called)
-    return name
+        return next((form for some in known for form in forms_of(called) if form in some), called)
 
 
 def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:
@@ -413,8 +325,3 @@ def all_tokens(messages: Sequence[Message]) -> int:
     except ValueError:
         return tokens_of(messages)  # it counts neither sound nor files
     return counted
-
-
-def _forms(candidate: str) -> list[str]:
-    """Return a model's names with and without its provider: `openai/gpt-4o`, `gpt-4o`."""
-    return [candidate, candidate.partition("/")[2]] if "/" in candidate else [candidate]

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 
 from paretobandit_client.async_router import Router
 from paretobandit_client.attempt_sums import Attempts
+from paretobandit_client.calls import Message
 from paretobandit_client.client_errors import RouterError
-from paretobandit_client.litellm_bills import Told
+from paretobandit_client.litellm_bills import (
+    Theirs,
+    Told,
+    answered_by_of,
+    cached_of,
+    cost_of,
+    metadata_of,
+)
+from paretobandit_client.litellm_signals import named_in
+from paretobandit_client.litellm_streams import Stream
 from paretobandit_client.side_numbers import fitting
 
 log = logging.getLogger(__name__)
@@ -41,6 +51,52 @@ class PluginReports:
         """Wait until all have arrived or failed."""
         while self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def report(
+        self,
+        signal: Told,
+        kwargs: Told,
+        response: Theirs,
+        *,
+        revision: int,
+        started: object,
+        more: Mapping[str, object],
+    ) -> None:
+        """Bill a call that ended, with an answer or without."""
+        metadata, money = metadata_of(kwargs), cost_of(kwargs, response)
+        if money is None and revision > 0:
+            log.warning(
+                "request %s: neither price nor usage is known: no bill", signal["request_id"]
+            )
+            return
+        named = answered_by_of(kwargs, response) if revision > 0 else {}
+        bill = {**(money or {"cost_usd": 0.0}), **cached_of(response), **named, **more}
+        attempt = kwargs.get("litellm_call_id"), started, metadata.get("deployment"), revision
+        self._try(signal, metadata, {**bill, "revision": revision}, attempt=attempt)
+
+    async def bill_unread(
+        self,
+        signal: Told,
+        stream: Stream,
+        counted: Callable[[Sequence[Message]], Awaitable[int | None]],
+    ) -> None:
+        """Bill a stream that nobody reads any more for what it has delivered.
+
+        Args:
+            counted: returns the number of tokens in messages.
+        """
+        metadata = metadata_of(stream.call)
+        into = await counted(stream.call.get("messages") or ())
+        out = await counted([{"role": "assistant", "content": "".join(stream.text)}])
+        if into is not None and out is not None:
+            tokens = {"input_tokens": into, "output_tokens": out if stream.text else 0}
+            bill = {**tokens, "status": "cancelled", "revision": 0}
+            attempt = stream.call.get("litellm_call_id"), metadata.get("deployment")
+            self._try(signal, metadata, bill, attempt=attempt)
+
+    def _try(self, signal: Told, metadata: Told, bill: Told, *, attempt: Hashable) -> None:
+        called = named_in(signal, metadata.get("deployment") or signal["candidate"])
+        self.bill(signal, called, bill, attempt=attempt)
 
     def bill(self, signal: Told, called: str, bill: Told, *, attempt: Hashable) -> None:
         """Send the bill of all tries of a call so far.

@@ -77,14 +77,18 @@ def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looke
     found = []
     last: Index = len(calls) - 1
     number: Index = 0
-    for arm, look in calls:
-        if not 0 <= look < looks.L:
+    call: tuple
+    for call in calls:
+        arm: Index = call[0]
+        look: Index = call[1]
+        if not 0 <= look < looks.L or len(call) != 2:
             raise IndexError(f"there is no look {look} at {arm}")
         row: Floats = behind(seen._values, seen.row(arm))
         gap: Real = lost(number, failed, row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
         found.append((arm, look, reached, gap, row[COST]))
-        fee: Real = stops[look][2] if looked or number < last else 0.0
+        stop: tuple = stops[look]
+        fee: Real = stop[2] if looked or number < last else 0.0
         usd += chance * row[COST]
         usd += chance * fee
         if number == last:

@@ -1,5 +1,6 @@
 from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.choosing.candidates cimport Candidates
+from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real
 
 
@@ -22,6 +23,7 @@ cdef class Planning:
     cdef Floats arm(self, Index k) noexcept
     cdef Flag is_open(self, Index k) noexcept
     cdef Flag may_win(self, Index k) noexcept
+    cpdef tuple choose(self, Index b, Real tried, Chance chance)
     cdef Index _first_look(self)
     cpdef best(self, Index b, Flag hopeful=*)
     cdef Real _first(self, Index first, Real tried, Index known, Real total)

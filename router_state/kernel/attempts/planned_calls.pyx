@@ -107,7 +107,7 @@ cdef class Planning:
         spread: Real = sqrt(own[DEVIATION] * own[DEVIATION] + top[DEVIATION] * top[DEVIATION])
         return own[WORTH] + HARDLY * spread >= top[WORTH]
 
-    def choose(self, Index b, Real tried, Chance chance):
+    cpdef tuple choose(self, Index b, Real tried, Chance chance):
         """Choose among a call of the b-th arm alone, whose draw is best, and its plans: return the
         arm that is called first, a look, the second arm (−1: none), whether a look is worth its
         dollars, the propensity, and that of the first call. Without a plan the look is the first

@@ -302,23 +302,23 @@ cdef class VerdictTable:
         Real apart,
         Real comes,
     ):
-        """Write `likelihoods` and ρ into looks, at worst, as expected and at best: those of the
-        models whose rows have changed since the last call, or of all after `renew`.
+        """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
+        whose rows have changed since the last call, or of all after `renew`.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
-            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those of
-                their ρ.
+            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those by
+                which ρ is higher in `sure`.
             comes: share of the verdicts that come: without one, an answer passes.
         """
         held = scratch(4 * self.J)
         room: Floats = of_block(held)
         rho: Real = self.values[2 * self.J]
-        more: Real = apart * sqrt(self.values[2 * self.J + 1])
+        most: Real = min(rho + apart * sqrt(self.values[2 * self.J + 1]), 1.0)
         for number in range(look, look + self.J - 1):
-            sure.charge(number, comes * usd, min(rho + more, 1.0))
+            sure.charge(number, comes * usd, most)
             likely.charge(number, comes * usd, rho)
-            hopeful.charge(number, comes * usd, max(rho - more, 0.0))
+            hopeful.charge(number, comes * usd, rho)
         for k in range(self.K):
             if self._stale[k] > 0.0:
                 self._spread(self.row_of(k), away, room)

@@ -19,6 +19,7 @@ cdef class CostMeans:
     cdef public Real list_price
     cdef public Real input_usd
     cdef public Real input_share
+    cpdef void wait(self)
     cdef Real variance(self)
     cdef Real multiple(self)
     cdef Real _predict(self, Real exponent)

@@ -78,6 +78,11 @@ cdef class CostMeans:
         self.list_price, self.free = list_price_of(price), price.per_1k <= 0.0
         self.input_usd = price.input_price_per_m / 1e6
 
+    cpdef void wait(self):
+        """Count a call whose bill is awaited, beside those that are chosen first."""
+        self.awaited += 1
+        self.regression.changed()
+
     @property
     def mean_usd(self):
         """Mean dollars of a call."""

@@ -256,11 +256,16 @@ def test_verdicts_that_do_not_come_make_plans_worth_less() -> None:
             assert record.expected_cost_usd == record.awaited_usd
             right = float(rng.random() < RIGHT[record.model])
             one.settle(name, USD[record.model])
-            plan = record.plan
-            if plan is not None and (comes or len(plan.steps) == 1):
+            plan, last = record.plan, 0
+            two = plan is not None and len(plan.steps) > 1
+            if plan is not None and (comes or not two):
                 one.play(Verified(name, "tests", right))
-            one.learn(name, reward=right, attempt=0)
-            planned[comes, number] = plan is not None and len(plan.steps) > 1
+                if two and not right:
+                    last, model = 1, plan.steps[1].model
+                    right = float(rng.random() < RIGHT[model])
+                    one.settle(name, USD[model], attempt=1)
+            one.learn(name, reward=right, attempt=last)
+            planned[comes, number] = two
         invariants.check(one.state, one.records)
     late = {comes: sum(planned[comes, n] for n in range(300, 500)) for comes in (True, False)}
     assert late[False] < 0.3 * late[True]

@@ -32,7 +32,7 @@ from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
-from router_state.state import invariants
+from router_state.state import invariants, record_bytes
 from tests.router_state.core_reference import context, freeze, having, thaw
 
 X = context(0.5, -0.2, 0.1)
@@ -419,5 +419,11 @@ def test_a_verifier_that_the_router_does_not_declare_is_told(*, declared: bool) 
     record = one.decide("r1", X, now=0.0, fields={"attempts": ("tets", "tests")})
     unknown = ["tets"] if declared else ["tets", "tests"]
     assert registered.published(record)["unknown_verifiers"] == unknown
+    # A repeated request is answered from the stored record, before its bill and after it.
+    for billed in (False, True):
+        if billed:
+            one.settle("r1", 1e-4)
+        restored = record_bytes.unpack_record(record_bytes.pack_record(one.records["r1"]))
+        assert registered.published(restored)["unknown_verifiers"] == unknown
     known = one.decide("r2", X, now=1.0, fields={"attempts": ("tests",) if declared else ()})
     assert "unknown_verifiers" not in registered.published(known)

@@ -44,7 +44,6 @@ from watching.dashboard.declared_changes import Declarations
 from watching.dashboard.fleet import Asked, Fleet
 from watching.dashboard.kinds import Words, clusters, kinds
 from watching.dashboard.pools_view import Pools
-from watching.dashboard.router_view import RouterView
 from watching.dashboard.serve_dashboard import sessions_of
 from watching.dashboard.stream import Single, Table
 from watching.dashboard.studies import Studies
@@ -467,28 +466,14 @@ def test_charts_begin_at_the_first_decision_however_long_before_it_was_declared(
     declared = state(seq=0, decided=0, settled=0, in_flight=0, lambda_t=0.0)
     fleet.observe("lambda", Record(declared, key="chat", at=NOW), now=NOW)
     router = fleet.routers["chat"]
-    assert router.series()["at"] == []
+    assert router.charts.series()["at"] == []
     later = NOW + 86_400
     fleet.observe("routes", Record(route("r"), key="chat", at=later), now=later)
     asked = state(decided=1, lambda_t=0.5)
     fleet.observe("lambda", Record(asked, key="chat", at=later + 0.1), now=later + 0.1)
-    series = router.series()
+    series = router.charts.series()
     assert later <= series["at"][0] <= later + 1.0
     assert series["lambda"][-1] == 0.5
-
-
-def test_the_path_is_that_of_the_last_week_and_the_newest_comes_last() -> None:
-    router = RouterView("chat")
-    assert router.path() == []
-    for hour in range(14 * 24):
-        at = NOW + 3600.0 * hour
-        for name, value in (("spend_usd", hour), ("settled", 10), ("reward", 5), ("rewarded", 10)):
-            router.bins.add(at, name, float(value))
-    costs = [cost for cost, quality in router.path() if quality == 0.5]
-    assert len(costs) == len(router.path()) <= 48
-    # Dollars rise by the hour: a tenth of the hour's number is the mean bill of that hour.
-    assert costs == sorted(costs) and costs[0] > 0.6 * 33.6 * 0.5
-    assert 28.0 < costs[-1] < 33.6
 
 
 def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:
@@ -507,7 +492,7 @@ def test_of_the_charts_a_page_gets_the_last_bins_and_the_others_stay() -> None:
             shown = []
         shown = [one for one in shown if one[0] < series["from"]]
         shown += list(zip(series["at"], series["lambda"], strict=True))
-    whole = fleet.routers["chat"].series()
+    whole = fleet.routers["chat"].charts.series()
     assert shown == list(zip(whole["at"], whole["lambda"], strict=True))
 
 
