@@ -64,7 +64,7 @@ def bytes_of(numbers: Numbers) -> bytes:
 def numbers_of(data: bytes) -> Numbers:
     """Invert `bytes_of`. Raises UnusablePrior."""
     if len(data) % 8 or not 8 <= len(data) <= 8 * MOST_NUMBERS:
-        raise UnusablePrior(f"{len(data)} bytes are no numbers that routers share")
+        raise UnusablePrior(f"{len(data)} bytes do not hold numbers that routers share")
     precision, weighted = np.frombuffer(data, "<f4").astype(float).reshape(2, -1)
     if not np.isfinite(weighted).all() or not (np.isfinite(precision) & (precision >= 0.0)).all():
         raise UnusablePrior(

@@ -43,7 +43,7 @@ class Membership(Content):
 
 
 Subject = Annotated[str, Field(min_length=1, max_length=300)]
-"""What shared numbers are about: a capability, a colon, and a verifier or a judge."""
+"""The subject of shared numbers: a capability, a colon, and a verifier or a judge."""
 SharedNumbers = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=400)]
 """Precisions, then precisions × means, as 32-bit floats in base64."""
 

@@ -46,11 +46,12 @@ class Owners(ABC, Generic[O]):
     def index(self, found: Mapping[bytes, list[bytes]]) -> None:
         """Index the pools or families by their keys in the table, `found` by kind."""
         self._owners: dict[str, O | None] = {}
-        self._pieces: dict[str, set[str]] = {}
+        # Keys are the table's own objects: names of pieces would be kept beside them.
+        self._keys: dict[str, set[bytes]] = {}
         for raw in found.get(self.kind, ()):
-            _, name, piece = keys.split(raw)
+            _, name, _ = keys.split(raw)
             self._owners[name] = None
-            self._pieces.setdefault(name, set()).add(piece)
+            self._keys.setdefault(name, set()).add(raw)
         self.dirty: set[str] = set()
         self.unreadable: dict[str, str] = {}
         self.damaged: set[tuple[str, str]] = set()
@@ -68,7 +69,7 @@ class Owners(ABC, Generic[O]):
         found = self._owners.get(name)
         if found is None and name in self._owners and name not in self.unreadable:
             try:
-                found = self._owners[name] = self._unpack(name, self._pieces[name])
+                found = self._owners[name] = self._unpack(name, self._pieces(name))
             except DamagedState as error:
                 self.unreadable[name] = str(error)
                 self.note_damaged(name, "", error)
@@ -91,9 +92,14 @@ class Owners(ABC, Generic[O]):
     def _start(self, name: str, owner: O) -> O:
         """Add one that begins. Records under its name that can't be read are overwritten."""
         self._owners[name] = owner
-        owner.changed |= self._pieces.setdefault(name, set())
+        self._keys.setdefault(name, set())
+        owner.changed |= self._pieces(name)
         self.unreadable.pop(name, None)
         return owner
+
+    def _pieces(self, name: str) -> set[str]:
+        """Return the names of the pieces that the table has of one."""
+        return {keys.split(raw)[2] for raw in self._keys[name]}
 
     @abstractmethod
     def _unpack(self, name: str, pieces: Collection[str]) -> O:
@@ -109,7 +115,7 @@ class Owners(ABC, Generic[O]):
 
     def forget(self, name: str) -> None:
         """Drop the unwritten changes that timed work has made to one."""
-        if self._pieces.get(name):
+        if self._keys.get(name):
             self._owners[name] = None
         else:
             self._owners.pop(name, None)
@@ -137,14 +143,14 @@ class Owners(ABC, Generic[O]):
         self.damaged.discard((name, piece))
         at, packed = keys.key(self.kind, name, piece), self._pack(owner, piece)
         if packed is None:
-            self._pieces[name].discard(piece)
+            self._keys[name].discard(at)
             self._table.delete(at)
             return len(at)
-        self._pieces[name].add(piece)
+        self._keys[name].add(at)
         self._table.put(at, packed)
         return len(at) + len(packed)
 
     def _drop(self, name: str) -> None:
         del self._owners[name]
-        for piece in sorted(self._pieces.pop(name)):
-            self._table.delete(keys.key(self.kind, name, piece))
+        for at in sorted(self._keys.pop(name)):
+            self._table.delete(at)

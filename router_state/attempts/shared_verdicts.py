@@ -1,5 +1,5 @@
-"""What a router shares of its verifiers: its own evidence on what verdicts mean, and what others
-have told of that.
+"""Share what a router knows of its verifiers: its own evidence on what verdicts mean, and what
+others have told of that.
 
 A label of an answer with a verdict in bin j says of g_aj = h_j + h_aj, to first order,
 
@@ -23,16 +23,16 @@ from router_state.config import Matrix, Vector
 from router_state.kernel import MEMORY, VerdictTable, exp_of, log_of
 from router_state.shared_numbers import Numbers
 
-LEAST_TOLD = 20
+LEAST_VERDICTS_TOLD = 20
 """Least labels of verdicts that sums are of before they leave their router; least verdicts for
 their shares of the bins."""
-APART = 0.5
+VERDICTS_APART = 0.5
 """Deviation of g, and of a logit of the bins' shares, that is expected between routers."""
 LEVEL_APART = 0.1
 """The same of the mean reward of verified answers."""
 LEVEL_VARIANCE = 0.25
 """Variance of one answer's expected reward around that mean, at most."""
-LEAST_CHANCE, MOST_DOUBT, FARTHEST = 0.02, 4.0, 8.0
+LEAST_PROBABLE, MOST_LOGIT_DOUBT, FARTHEST_SAID = 0.02, 4.0, 8.0
 """Least probability, largest variance of a reward's logit, and largest z, in logits."""
 LEAST_KNOWN = 0.5
 """Precision of g over all bins that makes a model known, in logits⁻²: some three labels."""
@@ -86,9 +86,9 @@ class SharedVerdicts(Struct, array_like=True):
         J = self.bins
         own = self.own.setdefault(table.names[k], [0.0] * (2 * J))
         p = table.given(k, j, reward)
-        r = min(max(reward, LEAST_CHANCE), 1.0 - LEAST_CHANCE)
-        info, spread = max(p * (1.0 - p), LEAST_CHANCE), r * (1.0 - r)
-        w = 1.0 / (1.0 / info + min(variance / (spread * spread), MOST_DOUBT))
+        r = min(max(reward, LEAST_PROBABLE), 1.0 - LEAST_PROBABLE)
+        info, spread = max(p * (1.0 - p), LEAST_PROBABLE), r * (1.0 - r)
+        w = 1.0 / (1.0 / info + min(variance / (spread * spread), MOST_LOGIT_DOUBT))
         h = float(table.array[j] + table.array[_row(J, k) + j])
         z = h + (label - p) / info
         fade = 1.0 - 1.0 / MEMORY
@@ -97,22 +97,24 @@ class SharedVerdicts(Struct, array_like=True):
 
     def tellable(self, table: VerdictTable) -> dict[str, Numbers]:
         """Return the numbers that may leave the router, by model: g by bin, logits of the bins'
-        shares and the mean reward. Of a model with fewer than `LEAST_TOLD` labels the mean of all
-        models leaves.
+        shares and the mean reward. Of a model with fewer than `LEAST_VERDICTS_TOLD` labels the
+        mean of all models leaves.
         """
         J, now, found = self.bins, _Parts.of(table), {}
         own = {name: np.array(self.own.get(name, [0.0] * (2 * J))) for name in table.names}
         whole = np.sum([*own.values()], axis=0) if own else np.zeros(2 * J)
-        if now.labels.sum() < LEAST_TOLD:
+        if now.labels.sum() < LEAST_VERDICTS_TOLD:
             whole = np.zeros(2 * J)
         pooled = _means(whole[:J], whole[J:])
         for k, name in enumerate(table.names):
             W = own[name][:J] if whole[:J].any() else np.zeros(J)
-            enough = now.labels[k].sum() >= LEAST_TOLD
+            enough = now.labels[k].sum() >= LEAST_VERDICTS_TOLD
             z = _means(W, own[name][J:]) if enough else pooled
-            z = np.clip(z, -FARTHEST, FARTHEST)
+            z = np.clip(z, -FARTHEST_SAID, FARTHEST_SAID)
             counts = np.maximum(now.counts[k] - np.array(self.added.get(name, [0.0] * J)), 0.0)
-            S, s = _logits(counts) if counts.sum() >= LEAST_TOLD else (np.zeros(J), np.zeros(J))
+            S, s = np.zeros(J), np.zeros(J)
+            if counts.sum() >= LEAST_VERDICTS_TOLD:
+                S, s = _logits(counts)
             s[-1] = now.level[k]
             precision = np.concatenate([W, S]) * _units(J) ** 2
             if precision.any():
@@ -170,13 +172,13 @@ class SharedVerdicts(Struct, array_like=True):
         J = self.bins
         counts = np.maximum(row[:J] - np.array(self.added.pop(name, [0.0] * J)), 0.0)
         if counts.sum() < 1e-9 and len(row):
-            row[-1] = FIRST_LEVEL
+            row[-1] = UNSEEN_LEVEL
         if (shares := self.shares.get(name)) is not None:
             precision, weighted = np.array(shares[:J]), np.array(shares[J:])
             means = _means(precision, weighted)
             added = _counts(precision[:-1], means[:-1])
             if counts.sum() < 1.0 and precision[-1] > 0.0:
-                row[-1] = min(max(means[-1], LEAST_CHANCE), 1.0 - LEAST_CHANCE)
+                row[-1] = min(max(means[-1], LEAST_PROBABLE), 1.0 - LEAST_PROBABLE)
             if added.any():
                 self.added[name] = added.tolist()
                 counts = counts + added
@@ -213,7 +215,7 @@ class SharedVerdicts(Struct, array_like=True):
             rows.pop(model, None)
 
 
-FIRST_LEVEL = 0.6
+UNSEEN_LEVEL = 0.6
 """Level of a model without a verdict, as in `VerdictTable`."""
 
 
@@ -249,7 +251,7 @@ def _row(J: int, k: int) -> int:
 
 def _units(J: int) -> Vector:
     """Return the deviation that is expected of each number between routers."""
-    return np.array([APART] * (2 * J - 1) + [LEVEL_APART])
+    return np.array([VERDICTS_APART] * (2 * J - 1) + [LEVEL_APART])
 
 
 def _means(W: Vector, Wz: Vector) -> Vector:

@@ -78,12 +78,12 @@ class Fit:
         kin.scatter = {name: kin.scatter_of(name) for name in models} | {
             name: one for name, one in kin.scatter.items() if name in kin.brought
         }
-        kin.weights = {name: kin.weights.get(name, 1.0) for name in self.names}
+        kin.weights = {name: w for name in self.names if (w := kin.weights.get(name, 1.0)) != 1.0}
         kin.levels = {name: kin.levels.get(name, 0.0) for name in self.names}
         kin.aside &= set(self.names)
 
-    def _of(self, values: Mapping[str, float]) -> Vector:
-        return np.array([values[name] for name in self.names])
+    def _of(self, values: Mapping[str, float], default: float = 0.0) -> Vector:
+        return np.array([values.get(name, default) for name in self.names])
 
     def _by_name(self, values: Vector) -> dict[str, float]:
         return dict(zip(self.names, values.tolist(), strict=True))
@@ -96,7 +96,7 @@ class Fit:
     def say(self) -> None:
         """Compute what every router says of every model, and the sums."""
         kin, counts = self.kin, self._counting
-        weights, levels = self._of(kin.weights), self._of(kin.levels)
+        weights, levels = self._of(kin.weights, 1.0), self._of(kin.levels)
         kin.total = {}
         for model, of in self.said.items():
             R = weights[of.at, None] * kin.scatter[model].diagonal(kin.d)
@@ -106,7 +106,7 @@ class Fit:
     def move(self, theta: Mapping[str, Vector], covariances: Mapping[str, Matrix]) -> None:
         """Move scatters, levels and weights by one step, and tell who is broken."""
         kin, counts, levels = self.kin, self._counting, self._of(self.kin.levels)
-        weights = self._of(kin.weights)
+        weights = self._of(kin.weights, 1.0)
         known: dict[str, Vector] = {}
         sizes: dict[str, Vector] = {}
         misfit, freedom, response, information = np.zeros((4, len(self.names)))
@@ -140,7 +140,8 @@ class Fit:
         found = (MEMBERS_TAIL + freedom) / (MEMBERS_TAIL + misfit)
         # Where all are unlike none is broken: the scatter has not grown as much yet.
         usual = min(float(np.median(found)), 1.0)
-        self.kin.weights = self._by_name(np.minimum(found / usual, 1.0))
+        moved = self._by_name(np.minimum(found / usual, 1.0))
+        self.kin.weights = {name: w for name, w in moved.items() if w != 1.0}
 
     def _rescale(self, known: Mapping[str, Vector], sizes: Mapping[str, Vector]) -> None:
         """Move the scatter of all models together, and of each around that of all."""

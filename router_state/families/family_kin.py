@@ -58,8 +58,8 @@ class Kin:
         d, guess: dimensions, and what is assumed before the first observation.
         noise: σ².
         common, scatter: the scatter of all models together, and that of each model.
-        weights, levels: w_r and c_r by router; aside, slope: the routers that are left out, and
-            the slope of each of these.
+        weights, levels: w_r, where that is not 1, and c_r by router.
+        aside, slope: the routers that are left out, and the slope of each of these.
         level_variance: κ².
         total: `Sums.triangle` of (J, h) of all routers that count, by model; brought: (J, h) of
             another family, by model.

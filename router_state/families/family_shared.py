@@ -1,10 +1,12 @@
-"""What members of a family share beside their regressions: numbers of capabilities, such as what a
-verifier's verdicts mean.
+"""Estimate what members of a family share beside their regressions: numbers of capabilities, such
+as what a verifier's verdicts mean.
 
-z_rp = θ_p + δ_rp, δ_rp ~ N(0, τ²_p ÷ w_r): number p of router r around that of the family. τ²_p is
-estimated by the fixed point of the evidence (MacKay 1992), towards that of all models together, and
-w_r as in a Student's t (Lange, Little and Taylor 1989). Numbers are in units of the deviation that
-is expected between routers (`router_state.shared_numbers`), so the first guess of τ² is 1.
+    z_rp = θ_p + δ_rp,   δ_rp ~ N(0, τ²_p ÷ w_r)
+
+z_rp is number p of router r, and θ_p that of the family. τ²_p is estimated by the fixed point of
+the evidence (MacKay 1992), and shrunk to that of all models together. The weight w_r is that of a
+Student's t (Lange, Little and Taylor 1989). Numbers are in units of the deviation that is expected
+between routers (`router_state.shared_numbers`), so the first guess of τ² is 1.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from router_state.families.family_fit import MEMBERS_TAIL
 from router_state.kernel import GUESSED, MEMORY
 from router_state.shared_numbers import Numbers, Packed, numbers_of
 
-ROUNDS = 12
+SHARED_ROUNDS = 12
 """Steps of the fixed point, which begins from nothing each time."""
 LEAST_SCATTER = 1.0 / MEMORY
 """Least τ²: what counts for more than a memory would be forgotten no faster than it is learned."""
@@ -66,7 +68,7 @@ class Shared:
                     found.setdefault((subject, model), {})[member] = numbers_of(data)
         one = cls()
         one.known = {key: _Of.stacked(_alike(members)) for key, members in found.items()}
-        for _ in range(ROUNDS):
+        for _ in range(SHARED_ROUNDS):
             for subject in sorted({subject for subject, _ in one.known}):
                 one._move(subject)
         return one

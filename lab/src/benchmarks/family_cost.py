@@ -30,6 +30,7 @@ from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report, Told
 from router_state.families.family_sums import sums_of
 from router_state.kernel import GROWTH
+from router_state.kernel.learning.gaussian import alike
 from router_state.state import state_pieces
 from streams.state.table_partition import Partition
 
@@ -161,7 +162,7 @@ def beside_router(told: list[list[Told]]) -> float:
     table = Partition(0)
     for name, engine in zip(NAMES, engines, strict=False):
         stored(table, name, engine)
-    gc.collect()
+    forget_cached()
     base = tracemalloc.get_traced_memory()[0]
     for name, engine, notes in zip(NAMES, engines, packed, strict=False):
         take_over([engine], [[msgpack.decode(one, type=Told) for one in notes]])
@@ -184,10 +185,16 @@ def stored(table: Partition, name: str, engine: Played) -> None:
     engine.state.journal.pieces.clear()
 
 
+def forget_cached() -> None:
+    """Empty the caches: they are bounded for the whole process, whatever the number of families."""
+    sums_of.cache_clear()
+    alike.cache_clear()
+    gc.collect()
+
+
 def traced() -> int:
     """Return the bytes that Python holds, and stop counting them."""
-    sums_of.cache_clear()
-    gc.collect()
+    forget_cached()
     found = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return found

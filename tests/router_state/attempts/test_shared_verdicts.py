@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
-from router_state.attempts.shared_verdicts import LEAST_TOLD, SharedVerdicts
+from router_state.attempts.shared_verdicts import LEAST_VERDICTS_TOLD, SharedVerdicts
 from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import LIVE, ModelConfig, Price, RouterConfig
@@ -40,16 +41,18 @@ def learned(seed: int, labels: int) -> tuple[VerdictTable, SharedVerdicts]:
 
 
 def test_nothing_leaves_before_twenty_labels() -> None:
-    for count in (LEAST_TOLD - 1, LEAST_TOLD):
+    for count in (LEAST_VERDICTS_TOLD - 1, LEAST_VERDICTS_TOLD):
         table, sums = learned(1, count)
         W = [numbers.precision[:2].sum() for numbers in sums.tellable(table).values()]
-        assert any(one > 0.0 for one in W) is (count >= LEAST_TOLD)
+        assert any(one > 0.0 for one in W) is (count >= LEAST_VERDICTS_TOLD)
 
 
 def test_a_model_with_few_labels_tells_the_mean_of_all() -> None:
     table, sums = learned(2, 40)
     means = [numbers.means[:2] for numbers in sums.tellable(table).values()]
-    assert all(table.array[10 + 9 * k + 6 : 10 + 9 * k + 8].sum() < LEAST_TOLD for k in range(3))
+    assert all(
+        table.array[10 + 9 * k + 6 : 10 + 9 * k + 8].sum() < LEAST_VERDICTS_TOLD for k in range(3)
+    )
     np.testing.assert_allclose(means[0], means[1])
 
 
@@ -159,9 +162,12 @@ def test_verdicts_that_others_told_of_are_shown_apart() -> None:
     engine = family()
     attempts = engine.state.having(Attempts)
     assert attempts is not None
-    before = attempts.lambda_fields(0.0)["verifiers"]
+
+    def shown() -> list[dict[str, Any]]:
+        fields: Any = attempts.lambda_fields(0.0)["verifiers"]
+        return list(fields[0]["models"])
+
+    assert "family_verdicts" not in shown()[0]
     engine.play(told(engine, 1, 2.0), 1.0)
-    (shown,) = attempts.lambda_fields(0.0)["verifiers"]
-    assert [one["verdicts"] for one in shown["models"]] == [0, 0, 0]
-    assert [one.get("family_verdicts", 0) > 0 for one in shown["models"]] == [True, True, False]
-    assert "family_verdicts" not in before[0]["models"][0]
+    assert [one["verdicts"] for one in shown()] == [0, 0, 0]
+    assert [one.get("family_verdicts", 0) > 0 for one in shown()] == [True, True, False]
