@@ -209,7 +209,7 @@ def export(session: Session, tool: str, file: IO[bytes], router_id: str) -> None
       pbstream labels export langfuse | jq -c '.[]'
     """
     from doors.console.asked_labels import not_asking
-    from doors.integrations.label_tools import Task, exported
+    from doors.integrations.label_tasks import Task, exported
 
     found = _asked(session, router_id)
     if not found.labelling.asks:
@@ -272,11 +272,12 @@ def import_(
     from doors.integrations.label_scale import Scale, chosen
     from doors.integrations.label_tools import given_in
     from doors.integrations.payload_items import Unconvertible
-    from schemas import MalformedEvent, encode
+    from schemas import encode
 
     try:
-        given = chosen(given_in(tool, file.read()), question)
-    except (Unconvertible, MalformedEvent) as error:
+        read = given_in(tool, file.read())
+        given = chosen(read.given, question)
+    except Unconvertible as error:
         raise Failure(f"{getattr(file, 'name', 'the file')}: {error}") from error
     found = _asked(session, router_id)
     usual = Scale(0.0, 1.0) if tool == "langfuse" else Scale(1.0, float(found.labelling.steps))
@@ -290,6 +291,10 @@ def import_(
     labels = "1 label" if len(events) == 1 else f"{len(events)} labels"
     there = "1 was" if same == 1 else f"{same} were"
     click.echo(f"{labels} {what}, {there} there already.", err=dry_run)
+    passed_over = {**read.passed_over, "answers to other questions": len(read.given) - len(given)}
+    listed = ", ".join(f"{part} {count}" for part, count in passed_over.items() if count)
+    if listed:
+        click.echo(f"Passed over: {listed}.", err=dry_run)
 
 
 def _events(

@@ -1,31 +1,30 @@
-"""Write the requests that people are asked to label for labelling tools, and read their labels.
+"""Read people's labels from the files of labelling tools.
 
-Label Studio: tasks as it imports and exports them as JSON. Argilla: records as `to_json` writes
-them, and as its server returns them. Langfuse: items of an annotation queue, and its scores. And
-lines of JSON, for anything else.
+Label Studio: tasks as it exports them as JSON. Argilla: records as `to_json` writes them, and as
+its server returns them. Langfuse: scores. And lines of JSON, for anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from doors.integrations.documents import documents_of
 from doors.integrations.langfuse import traced
 from doors.integrations.payload_items import Item, Unconvertible, either, person_of
-from ground.json_values import Document, Json
-from schemas import Reason
+from ground.json_values import Document
+from schemas import MalformedEvent, Reason
 
 TOOLS = ("label-studio", "argilla", "langfuse", "jsonl")
 """Names of the forms, as commands use them."""
-
-
-class Task(NamedTuple):
-    """One request that people are asked about; `link` leads to its answer, None: nowhere."""
-
-    router_id: str
-    request_id: str
-    link: str | None
+WANTED = {
+    "label-studio": "export as JSON, not as JSON-MIN, CSV or TSV",
+    "argilla": "write the records by dataset.records.to_json, or take the server's",
+    "langfuse": "save what GET /api/public/v3/scores answers",
+    "jsonl": "write a line of JSON each, in UTF-8",
+}
+"""Files that are wanted of each tool, as errors name them."""
 
 
 class Given(NamedTuple):
@@ -48,76 +47,100 @@ class Given(NamedTuple):
     at: str | None = None
 
 
-def exported(tool: str, tasks: Iterable[Task]) -> Json:
-    """Return tasks in the form that a tool imports; of `jsonl` a list of its lines."""
-    return [_WRITERS[tool](one) for one in tasks]
+class PassedOver(NamedTuple):
+    """Parts of a file that are not labels: their kind, in the plural, and their number."""
+
+    kind: str
+    many: int = 1
 
 
-def _label_studio_task(one: Task) -> Document:
-    return {"data": one._asdict()}
+class Labels(NamedTuple):
+    """Labels of a file in its order, and the parts that were passed over, by kind."""
+
+    given: list[Given]
+    passed_over: Counter[str]
 
 
-def _argilla_record(one: Task) -> Document:
-    return {
-        "id": one.request_id,
-        "fields": {"answer": one.link or one.request_id},
-        "metadata": {},  # a dataset refuses metadata that its settings do not name
-        "suggestions": {},
-        "responses": {},
-        "vectors": {},
-    }
-
-
-def _queue_item(one: Task) -> Document:
-    """Return the body of POST /api/public/annotation-queues/{queueId}/items."""
-    return {"objectId": one.request_id, "objectType": "TRACE", "status": "PENDING"}
-
-
-_WRITERS: dict[str, Callable[[Task], Document]] = {
-    "label-studio": _label_studio_task,
-    "argilla": _argilla_record,
-    "langfuse": _queue_item,
-    "jsonl": Task._asdict,
-}
-
-
-def given_in(tool: str, raw: bytes) -> list[Given]:
-    """Return people's labels, in the order of the file.
+def given_in(tool: str, raw: bytes) -> Labels:
+    """Return people's labels, and the parts that were passed over.
 
     Raises:
-        Unconvertible: the file has another form; the message names the item.
-        MalformedEvent: it is not JSON.
+        Unconvertible: the file has another form; the message names the item and the form wanted.
     """
-    found: list[Given] = []
-    for number, document in enumerate(documents_of(raw)):
+    found = Labels([], Counter())
+    for number, document in enumerate(_documents(tool, raw)):
         try:
             if isinstance(document, Item):
                 raise Unconvertible("is not an object", Reason.MALFORMED_EVENT)
-            found += _READERS[tool](document)
+            for one in _READERS[tool](document):
+                if isinstance(one, Given):
+                    found.given.append(one)
+                elif one.many:
+                    found.passed_over[one.kind] += one.many
         except (KeyError, TypeError, AttributeError) as error:
-            raise Unconvertible(f"item {number}: this is not a {tool} export ({error})") from error
+            why = f"item {number}: this is not an export of {tool} ({error}): {WANTED[tool]}"
+            raise Unconvertible(why) from error
         except Unconvertible as error:
             raise Unconvertible(f"item {number}: {error}", error.reason) from error
     return found
 
 
-def _from_label_studio(task: Document) -> Iterator[Given]:
+NOT_TEXT = {
+    b"\x1f\x8b": "is compressed by gzip: unpack it first",
+    b"PK\x03\x04": "is a zip archive, or a spreadsheet: unpack it first",
+    b"\xff\xfe": "is in UTF-16, as PowerShell writes it: write it in UTF-8",
+    b"\xfe\xff": "is in UTF-16: write it in UTF-8",
+}
+"""First bytes of files that are often given instead of JSON, and what to do."""
+
+
+def _documents(tool: str, raw: bytes) -> list[Document | Item]:
+    """Return a file's documents. Raises Unconvertible, which says what to export instead."""
+    if not raw.strip():
+        raise Unconvertible(f"is empty: {WANTED[tool]}", Reason.MALFORMED_JSON)
+    for start, why in NOT_TEXT.items():
+        if raw.startswith(start):
+            raise Unconvertible(why, Reason.MALFORMED_JSON)
+    try:
+        return documents_of(raw)
+    except MalformedEvent as error:
+        raise Unconvertible(f"{error}; {WANTED[tool]}", error.reason) from error
+
+
+Read = Iterator[Given | PassedOver]
+"""Labels and other parts that a reader finds in a document."""
+
+
+def _from_label_studio(task: Document) -> Read:
     if "annotations" not in task:
-        raise Unconvertible("has no annotations: export as JSON, not as JSON-MIN or CSV")
+        raise Unconvertible(f"has no annotations: {WANTED['label-studio']}")
     data = task["data"]
-    for one in task["annotations"]:
-        by, at = person_of(one.get("completed_by")), one.get("updated_at") or one.get("created_at")
-        if one.get("was_cancelled"):
-            yield Given(_request(data), None, by=by, at=at)
-            continue
-        for result in one["result"] or ():
-            kind, value = result["type"], result["value"]
-            if kind in ("rating", "number"):
-                yield Given(_request(data), value[kind], result["from_name"], by, at=at)
-            elif kind == "choices":
-                said = value["choices"]
-                answer = str(said[0]) if len(said) == 1 else said
-                yield Given(_request(data), answer, result["from_name"], by, at=at)
+    yield PassedOver("drafts", len(task.get("drafts") or ()))
+    yield PassedOver("predictions", len(task.get("predictions") or ()))
+    if not task["annotations"]:
+        yield PassedOver("tasks that nobody labelled")
+    for one in task["annotations"] or ():
+        yield from _from_annotation(data, one)
+
+
+def _from_annotation(data: Document, one: Document) -> Read:
+    by, at = person_of(one.get("completed_by")), one.get("updated_at") or one.get("created_at")
+    if one.get("was_cancelled"):
+        yield Given(_request(data), None, by=by, at=at)
+        return
+    if not one["result"]:
+        yield PassedOver("empty annotations")
+    for result in one["result"] or ():
+        kind = result["type"]
+        if kind in ("rating", "number"):
+            value = result["value"][kind]
+            yield Given(_request(data), value, result["from_name"], by, at=at)
+        elif kind == "choices":
+            said = result["value"]["choices"]
+            answer = str(said[0]) if len(said) == 1 else said
+            yield Given(_request(data), answer, result["from_name"], by, at=at)
+        else:
+            yield PassedOver(f"results of type {kind}")
 
 
 def _request(data: Document) -> str:
@@ -130,16 +153,18 @@ def _request(data: Document) -> str:
     return found
 
 
-def _from_argilla(document: Document) -> Iterator[Given]:
+def _from_argilla(document: Document) -> Read:
     page = document.get("items")  # records as the server lists them
     for record in page if isinstance(page, list) else [document]:
         yield from _from_record(record)
 
 
-def _from_record(record: Document) -> Iterator[Given]:
+def _from_record(record: Document) -> Read:
     request_id = (record.get("metadata") or {}).get("request_id") or record.get("external_id")
     request_id = _request({"request_id": request_id or record["id"]})
     responses = record["responses"]
+    if not responses:
+        yield PassedOver("records without a response")
     if isinstance(responses, dict):  # as `to_json` writes them
         for question, each in responses.items():
             for one in each:
@@ -154,17 +179,21 @@ def _from_record(record: Document) -> Iterator[Given]:
         elif one["status"] == "submitted":
             for question, answer in one["values"].items():
                 yield Given(request_id, answer["value"], question, by, at=at)
+        else:
+            yield PassedOver(f"responses with status {one['status']}")
 
 
-def _from_langfuse(document: Document) -> Iterator[Given]:
+def _from_langfuse(document: Document) -> Read:
     page = document.get("data")
     for score in page if isinstance(page, list) else [document]:
         # A score of another source is a judge's or a program's: `pbstream ingest` takes those.
         if score["source"] != "ANNOTATION":
+            yield PassedOver(f"scores with source {score['source']}")
             continue
         kind = score.get("dataType") or "NUMERIC"
         if kind not in ("NUMERIC", "BOOLEAN", "CATEGORICAL"):
-            continue  # a comment, or a corrected answer
+            yield PassedOver(f"scores of type {kind}")  # a comment, or a corrected answer
+            continue
         is_word = kind == "CATEGORICAL"
         yield Given(
             _of_trace(score),
@@ -191,15 +220,17 @@ def _of_trace(score: Document) -> str:
     return _request({"request_id": request_id})
 
 
-def _from_lines(line: Document) -> Iterator[Given]:
+def _from_lines(line: Document) -> Read:
+    request_id = _request(line)
     value, cannot = line.get("reward"), line.get("cant_tell")
     if value is None and not cannot:
-        return  # not labelled yet
+        yield PassedOver("lines without a label")
+        return
     by = person_of(line.get("by"))
-    yield Given(_request(line), None if cannot else value, by=by, whole=not isinstance(value, str))
+    yield Given(request_id, None if cannot else value, by=by, whole=not isinstance(value, str))
 
 
-_READERS: dict[str, Callable[[Document], Iterator[Given]]] = {
+_READERS: dict[str, Callable[[Document], Read]] = {
     "label-studio": _from_label_studio,
     "argilla": _from_argilla,
     "langfuse": _from_langfuse,

@@ -69,6 +69,7 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
     first["result"] = [{"type": "number", "value": {"number": 1}, "from_name": "reward"}]
     tasks[0]["annotations"].append(first)  # of a person's labels in one file the last one counts
     tasks[1]["annotations"] = [{"completed_by": 7, "result": [], "was_cancelled": True}]
+    tasks[1]["drafts"] = [{"result": []}]
     path.write_text(json.dumps(tasks))
     importing = ("labels", "import", "label-studio", str(path))
     shown = done(worker, *importing, "--dry-run", router=ROUTER)
@@ -77,7 +78,9 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
         "human:7",
     ]
     assert listed(worker) == ["l-2", "l-1"]
-    assert "2 labels sent, 0 were there already" in done(worker, *importing, router=ROUTER)
+    told = done(worker, *importing, router=ROUTER)
+    assert "2 labels sent, 0 were there already" in told
+    assert "Passed over: drafts 1." in told
     assert "0 labels sent, 2 were there already" in done(worker, *importing, router=ROUTER)
     assert listed(worker) == []
     until(lambda: applied(worker) == 2)
