@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
@@ -269,7 +269,7 @@ def import_(
       pbstream labels import jsonl --dry-run < labels.jsonl
     """
     from doors.console.failures import Failure
-    from doors.integrations.label_scale import Scale, chosen
+    from doors.integrations.label_scale import Scale, chosen, last_labels
     from doors.integrations.label_tools import given_in
     from doors.integrations.payload_items import Unconvertible
     from schemas import encode
@@ -279,9 +279,14 @@ def import_(
         given = chosen(read.given, question)
     except Unconvertible as error:
         raise Failure(f"{getattr(file, 'name', 'the file')}: {error}") from error
-    found = _asked(session, router_id)
+    found, named = _asked(session, router_id), _name(by)
+
+    def source_of(one: Given) -> str:
+        return found.labelling.source(named or one.by)
+
+    last = last_labels(given, source_of)
     usual = Scale(0.0, 1.0) if tool == "langfuse" else Scale(1.0, float(found.labelling.steps))
-    events, same = _events(found, given, Scale(*scale) if scale else usual, by=_name(by))
+    events, same = _events(found, last, Scale(*scale) if scale else usual, source_of)
     if dry_run:
         for event in events:
             click.echo(encode(event).decode())
@@ -291,27 +296,27 @@ def import_(
     labels = "1 label" if len(events) == 1 else f"{len(events)} labels"
     there = "1 was" if same == 1 else f"{same} were"
     click.echo(f"{labels} {what}, {there} there already.", err=dry_run)
-    passed_over = {**read.passed_over, "answers to other questions": len(read.given) - len(given)}
+    passed_over = {
+        **read.passed_over,
+        "answers to other questions": len(read.given) - len(given),
+        "earlier labels of the same person": len(given) - len(last),
+    }
     listed = ", ".join(f"{part} {count}" for part, count in passed_over.items() if count)
     if listed:
         click.echo(f"Passed over: {listed}.", err=dry_run)
 
 
 def _events(
-    found: AskedLabels, given: list[Given], scale: Scale, *, by: str | None
+    found: AskedLabels, given: list[Given], scale: Scale, source_of: Callable[[Given], str]
 ) -> tuple[list[RewardObserved], int]:
     """Return the labels that say anything new, and how many do not. Raises Failure."""
     from doors.console.failures import Failure
-    from doors.integrations.label_scale import last_labels, reward_of
+    from doors.integrations.label_scale import reward_of
     from doors.integrations.payload_items import Unconvertible
 
     events: list[RewardObserved] = []
     same = 0
-
-    def source_of(one: Given) -> str:
-        return found.labelling.source(by or one.by)
-
-    for one in last_labels(given, source_of):
+    for one in given:
         try:
             reward = reward_of(one, scale)
         except Unconvertible as error:

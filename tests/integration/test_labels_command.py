@@ -80,7 +80,7 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
     assert listed(worker) == ["l-2", "l-1"]
     told = done(worker, *importing, router=ROUTER)
     assert "2 labels sent, 0 were there already" in told
-    assert "Passed over: drafts 1." in told
+    assert "Passed over: drafts 1, earlier labels of the same person 1." in told
     assert "0 labels sent, 2 were there already" in done(worker, *importing, router=ROUTER)
     assert listed(worker) == []
     until(lambda: applied(worker) == 2)
