@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, json
 
 from router_state.config import Vector
 from router_state.errors import UnusablePrior
@@ -21,8 +21,9 @@ MOST_NUMBERS = 32
 """Most numbers of one subject and model."""
 LARGEST = 1e6
 """Largest size of a number, or of a precision."""
-MOST_TOLD = 900
-"""Most bytes of one model's numbers in a report, so that a report stays below 3 kB."""
+MOST_TOLD = 760
+"""Most bytes of one model's numbers in a record of a report, as base64 in JSON with their names, so
+that the record stays below 3 kB at 26 dimensions."""
 
 
 class Numbers(Struct, frozen=True, eq=False):
@@ -90,7 +91,8 @@ def _fitting(several: list[tuple[float, str, bytes]]) -> Packed:
     found: Packed = {}
     left = MOST_TOLD
     for _, name, data in several:
-        if (size := len(name.encode()) + len(data)) <= left:
+        # "name":"base64",
+        if (size := len(json.encode(name)) + 4 * ((len(data) + 2) // 3) + 4) <= left:
             found[name] = data
             left -= size
     return found

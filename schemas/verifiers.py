@@ -58,6 +58,9 @@ class VerifierMeasured(Content):
     family_verdicts: Count | None = optional(
         "Verdicts that count beside, as the router's family told of them; absent: it told nothing"
     )
+    family_labels: Count | None = optional(
+        "Labels that count beside: what the family told counts for as many; absent: it told nothing"
+    )
 
 
 class VerifierStanding(Content):

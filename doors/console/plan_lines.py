@@ -10,7 +10,7 @@ from drawing.numbers import usd
 from schemas import LambdaUpdated, RouteDecided
 from schemas.label_sources import Estimate
 from schemas.routes import Chain
-from schemas.verifiers import PlanStep
+from schemas.verifiers import PlanStep, VerifierMeasured
 
 
 def plan_lines(decision: RouteDecided) -> list[str]:
@@ -58,9 +58,20 @@ def verifier_lines(decision: RouteDecided, state: LambdaUpdated) -> list[str]:
     return [
         f"{step.verify} passes {_share(one.passes_right)} of {step.model}'s right answers and "
         f"stops {_share(one.stops_wrong)} of its wrong ones, by {one.labels} labels"
+        f"{_of_family(one)}"
         for step, one in zip(decision.plan or (), steps, strict=True)
         if one is not None
     ]
+
+
+def _of_family(one: VerifierMeasured) -> str:
+    """Return what of a verifier's table came from the router's family."""
+    if not (one.family_labels or one.family_verdicts):
+        return ""
+    return (
+        f" of its own and by what other routers of its family know, which counts for "
+        f"{one.family_labels or 0} labels and {one.family_verdicts or 0} verdicts"
+    )
 
 
 def _share(one: Estimate) -> str:

@@ -191,7 +191,8 @@ class SharedVerdicts(Struct, array_like=True):
         return [name for name, row in self.told.items() if sum(row[:J]) >= LEAST_KNOWN]
 
     def shown(self, standing: Mapping[str, Any]) -> dict[str, object]:
-        """Return a verifier's standing with the verdicts that others told of apart."""
+        """Return a verifier's standing with the verdicts that others told of apart, and the labels
+        that what they told counts for."""
         models = []
         for one in standing["models"]:
             added = sum(self.added.get(one["model"], ()))
@@ -199,7 +200,9 @@ class SharedVerdicts(Struct, array_like=True):
                 "verdicts": max(one["verdicts"] - round(added), 0),
                 "family_verdicts": round(added),
             }
-            models.append(one | counts if one["model"] in self.told else one)
+            if (row := self.told.get(one["model"])) is not None:
+                one = one | counts | {"family_labels": round(_labels(row))}
+            models.append(one)
         return {**standing, "models": models}
 
     def keep(self) -> None:
@@ -256,6 +259,14 @@ def _units(J: int) -> Vector:
 
 def _means(W: Vector, Wz: Vector) -> Vector:
     return np.divide(Wz, W, out=np.zeros(len(W)), where=W > 0.0)
+
+
+def _labels(row: list[float]) -> float:
+    """Return how many labels tell as much as Σ w and Σ w·z of the bins, of answers whose expected
+    reward is known to be ½."""
+    W, Wz = np.array(row).reshape(2, -1)
+    p = np.array([1.0 / (1.0 + exp_of(-z)) for z in _means(W, Wz).tolist()])
+    return float((W / np.maximum(p * (1.0 - p), LEAST_PROBABLE)).sum())
 
 
 def _logits(counts: Vector) -> tuple[Vector, Vector]:

@@ -48,7 +48,9 @@ def test_the_page_has_each_verifiers_table_what_plans_came_to_and_the_star_witho
             told.append(("rewards", verdict(f"r-{n}", 0.0 if went else 1.0)))
         if went:
             told.append(("costs", call(f"r-{n}", 1, 6e-4)))
-    verifiers = [standing("judge", usd=4e-5), standing("tests", exact=True)]
+    of_family = [MODELS[0] | {"family_verdicts": 40, "family_labels": 12}, *MODELS[1:]]
+    judge = standing("judge", usd=4e-5, models=of_family)
+    verifiers = [judge, standing("tests", exact=True)]
     with served(settings) as address:
         say(settings, ("lambda", state()), *told)
         load(browser, f"{address}#/router/chat")
@@ -60,6 +62,7 @@ def test_the_page_has_each_verifiers_table_what_plans_came_to_and_the_star_witho
         assert "$0.00004 a verdict; no plan rests on it yet." in shown
         assert "12 plans, 50% of the requests; 50% of them went on to another model;" in shown
         assert "and to save $0.116 in all." in shown
+        assert shown.count("What its family told counts beside for 12 labels of a.") == 1
         rows = cells(browser, "[aria-label=Verifiers] .scroll tbody tr")
         assert rows[0] == ["a", "91% (85% to 96%)", "91% (85% to 96%)", "31", "90"]
         assert len(rows) == 6

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import string
 from base64 import b64decode
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agents.members import joining_family
 from agents.members.kin_notes import report_notes
@@ -20,7 +25,10 @@ from router_state.families.family_member import Family
 from router_state.families.family_reports import Model, Report
 from router_state.families.family_sums import Sums, bytes_of
 from router_state.families.sum_bytes import most_size
+from router_state.shared_numbers import ByModel, Numbers, packed
 from router_state.state import state_pieces
+from schemas.event import encode
+from schemas.verifiers import MAX_BINS, MAX_VERIFIERS
 from streams.partitioner import partition_of
 from tests.granting_world import MODELS, PARTITIONS, PRICES, World
 
@@ -279,6 +287,47 @@ def test_a_report_is_small() -> None:
     notes = list(report_notes(report, now=1e9))
     sizes = [len(note.model_dump_json(exclude_none=True)) for _, note in notes if note is not None]
     assert max(sizes[1:]) < 3000
+
+
+@dataclass
+class Telling:
+    """A capability that shares these numbers."""
+
+    numbers: ByModel
+    name: ClassVar[str] = "attempts"
+
+    def shares(self) -> ByModel:
+        """Return them."""
+        return self.numbers
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """Take nothing."""
+
+
+@given(
+    st.lists(
+        st.text(string.ascii_letters + '"\\é😀', min_size=1, max_size=128),
+        min_size=MAX_VERIFIERS,
+        max_size=MAX_VERIFIERS,
+        unique=True,
+    ),
+    st.integers(2, MAX_BINS),
+)
+@example([f"judge-{k}" for k in range(MAX_VERIFIERS)], 2)
+@example([f"judge-{k}" for k in range(MAX_VERIFIERS)], MAX_BINS)
+def test_a_record_with_the_largest_sums_and_all_verifiers_is_small(
+    verifiers: list[str], bins: int
+) -> None:
+    name, sums = "m" * 200, b"\xff" * most_size(26)
+    numbers = {one: Numbers(np.ones(2 * bins), np.ones(2 * bins)) for one in verifiers}
+    shared = packed([Telling({name: numbers})])[name]
+    assert shared
+    model = Model(sums, sums, shared)
+    largest, noise = 2**53 - 1, (0.0812345678901, 0.31234567890123)
+    report = Report("f" * 128, "a" * 128, largest, largest, 26, "f" * 64, noise=noise)
+    report = replace(report, seen=(largest, largest), models={name: model})
+    ((_, note),) = report_notes(report, now=1e9 + 0.123456)
+    assert note is not None and len(encode(note)) < 3000
 
 
 async def test_a_forged_prior_is_a_dead_letter_and_changes_nothing() -> None:

@@ -83,9 +83,10 @@ def test_a_request_that_follows_another_says_so() -> None:
     assert plan_lines(decision()) == []
 
 
-def test_verifiers_of_the_plan_say_what_they_pass_and_stop_and_by_how_many_labels() -> None:
+def state(**more: int) -> LambdaUpdated:
+    """Return a router's state with a verifier of two models."""
     share = {"value": 0.9, "low": 0.8, "high": 0.95}
-    model = {"passes_right": share, "stops_wrong": share, "verdicts": 90, "labels": 41}
+    model = {"passes_right": share, "stops_wrong": share, "verdicts": 90, "labels": 41, **more}
     told = {
         "router_id": "coder",
         "seq": 2,
@@ -111,13 +112,22 @@ def test_verifiers_of_the_plan_say_what_they_pass_and_stop_and_by_how_many_label
             }
         ],
     }
-    state = LambdaUpdated.model_validate_json(json.dumps(told))
+    return LambdaUpdated.model_validate_json(json.dumps(told))
+
+
+def test_verifiers_of_the_plan_say_what_they_pass_and_stop_and_by_how_many_labels() -> None:
     plan = [step("small", 0.0001, **LOOK), step("large", 0.004, 0.4)]
-    assert verifier_lines(decision(plan=plan), state) == [
+    known = (
         "tests passes 90% (80% to 95%) of small's right answers and stops 90% (80% to 95%) of its "
         "wrong ones, by 41 labels"
+    )
+    assert verifier_lines(decision(plan=plan), state()) == [known]
+    assert verifier_lines(decision(), state()) == []
+    of_family = state(family_labels=12, family_verdicts=30)
+    assert verifier_lines(decision(plan=plan), of_family) == [
+        f"{known} of its own and by what other routers of its family know, which counts for 12 "
+        "labels and 30 verdicts"
     ]
-    assert verifier_lines(decision(), state) == []
 
 
 def test_a_verifier_that_the_router_does_not_declare_is_named() -> None:

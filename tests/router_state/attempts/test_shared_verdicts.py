@@ -171,3 +171,14 @@ def test_verdicts_that_others_told_of_are_shown_apart() -> None:
     engine.play(told(engine, 1, 2.0), 1.0)
     assert [one["verdicts"] for one in shown()] == [0, 0, 0]
     assert [one.get("family_verdicts", 0) > 0 for one in shown()] == [True, True, False]
+    assert [one.get("family_labels", 0) > 0 for one in shown()] == [True, True, False]
+
+
+@pytest.mark.parametrize("count", [60, 300])
+def test_what_others_told_counts_for_as_many_labels_as_they_had(count: int) -> None:
+    known, sums = learned(5, count)
+    own = SharedVerdicts(2)
+    own.take({**sums.tellable(known)}, VerdictTable(2, NAMES))
+    models = [{"model": name, "verdicts": 0} for name in NAMES]
+    shown: Any = own.shown({"models": models})["models"]
+    assert sum(one["family_labels"] for one in shown) == pytest.approx(count, rel=0.25)

@@ -23,7 +23,13 @@ function shown({ verifier, standing, ...plans }) {
   const fee = !standing ? "no longer declared" : standing.exact ? "its verdicts are the truth" : standing.usd > 0 ? `${usd(standing.usd)} a verdict` : "its verdicts are free";
   return [el("h3", {}, verifier), el("p.note", {}, `${[fee, ...worth(plans)].join("; ")}.`),
     standing ? table(`${verifier}: share of right answers that it passes, and of wrong answers that it stops, at verdicts from ${percent(standing.accept_at)} on, each with its 95% interval`, HEADS,
-      standing.models.map((one) => [one.model, share(one.passes_right), share(one.stops_wrong), count(one.labels), count(one.verdicts)])) : ""];
+      standing.models.map((one) => [one.model, share(one.passes_right), share(one.stops_wrong), count(one.labels), count(one.verdicts)])) : "", fromFamily(standing)];
+}
+
+/** What of the table came from the router's family, beside its own labels. */
+function fromFamily(standing) {
+  const told = (standing?.models ?? []).filter((one) => one.family_labels);
+  return told.length ? el("p.note", {}, `What its family told counts beside for ${told.map((one) => `${count(one.family_labels)} labels of ${one.model}`).join(", ")}.`) : "";
 }
 
 /** What its plans came to: how many there are, how often they go on, and what they are expected to bring against one call each. */
