@@ -234,8 +234,11 @@ async def _admin(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
         await admin.start()
         yield admin
     except KafkaConnectionError as error:
-        why = await refusal(settings) or f"no Kafka broker answers at {settings.bootstrap}"
-        raise TopicsNotReady(why) from error
+        raise TopicsNotReady(
+            await refusal(settings)
+            or f"no Kafka broker answers at {settings.bootstrap}: start one with `pbstream broker` "
+            "or set PB_BOOTSTRAP to one that runs"
+        ) from error
     except KafkaError as error:
         raise TopicsNotReady(
             f"Kafka at {settings.bootstrap} does not answer as it should: {error!r}"

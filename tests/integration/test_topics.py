@@ -55,6 +55,7 @@ async def test_a_changelog_that_deletes_or_takes_too_little_is_refused(settings:
     assert "takes batches of 1000000 bytes" in size
 
 
-async def test_a_broker_that_does_not_answer_is_named() -> None:
-    with pytest.raises(TopicsNotReady, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
+async def test_a_broker_that_does_not_answer_is_named_with_what_to_do() -> None:
+    said = r"no Kafka broker answers at 127\.0\.0\.1:1: start one with `pbstream broker` or set PB_"
+    with pytest.raises(TopicsNotReady, match=said):
         await check_topics(Settings(bootstrap="127.0.0.1:1"))
