@@ -187,8 +187,9 @@ def stored(table: Partition, name: str, engine: Played) -> None:
 
 def forget_cached() -> None:
     """Empty the caches: they are bounded for the whole process, whatever the number of families."""
-    sums_of.cache_clear()
-    alike.cache_clear()
+    caches: tuple[Any, ...] = (sums_of, alike)
+    for cache in caches:
+        cache.cache_clear()
     gc.collect()
 
 
