@@ -14,6 +14,7 @@ import gc
 import time
 import tracemalloc
 from dataclasses import dataclass
+from typing import Any
 
 import click
 import numpy as np
