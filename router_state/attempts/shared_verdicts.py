@@ -164,15 +164,19 @@ class SharedVerdicts(Struct, array_like=True):
         for k, name in enumerate(table.names):
             at = _row(J, k)
             array[at : at + J], array[at + J : at + 2 * J] = own[k], whole[k] - part
-            self._count(name, array[at + 2 * J : at + 4 * J + 1])
+            self._count(name, array[at + 2 * J : at + 4 * J + 1], unseen=prior.level[k])
         table.renew()
 
-    def _count(self, name: str, row: npt.NDArray[np.float64]) -> None:
-        """Count the verdicts that others told of in place of those before."""
+    def _count(self, name: str, row: npt.NDArray[np.float64], *, unseen: float) -> None:
+        """Count the verdicts that others told of in place of those before.
+
+        Args:
+            unseen: level of a model without a verdict.
+        """
         J = self.bins
         counts = np.maximum(row[:J] - np.array(self.added.pop(name, [0.0] * J)), 0.0)
         if counts.sum() < 1e-9 and len(row):
-            row[-1] = UNSEEN_LEVEL
+            row[-1] = unseen
         if (shares := self.shares.get(name)) is not None:
             precision, weighted = np.array(shares[:J]), np.array(shares[J:])
             means = _means(precision, weighted)
@@ -216,10 +220,6 @@ class SharedVerdicts(Struct, array_like=True):
         """Forget a model."""
         for rows in (self.own, self.given, self.told, self.added, self.shares):
             rows.pop(model, None)
-
-
-UNSEEN_LEVEL = 0.6
-"""Level of a model without a verdict, as in `VerdictTable`."""
 
 
 class _Parts(Struct):
