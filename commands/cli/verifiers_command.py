@@ -21,7 +21,8 @@ from schemas.verifiers import VerifierStanding
 @pass_session
 def verifiers(session: Session, router_id: str, as_json: bool) -> None:
     """Show of each verifier and model how many right answers it passes and how many wrong ones it
-    stops, as labels of answers with a verdict say.
+    stops, as labels of answers with a verdict say. Of a member of a family `family_labels` says
+    for how many labels counts what the others told.
 
     \b
       pbstream verifiers --router coder
@@ -54,7 +55,9 @@ def verifiers(session: Session, router_id: str, as_json: bool) -> None:
 def _table(one: VerifierStanding) -> object:
     fee = "the truth" if one.exact else f"{usd(one.usd)} a verdict"
     title = f"{one.verifier} ({fee}), passed from {one.accept_at:.2g} on"
-    shown = table("model", "passes right", "stops wrong", "labels", "verdicts", title=title)
+    columns = ["model", "passes right", "stops wrong", "labels", "verdicts"]
+    in_family = any(model.family_labels is not None for model in one.models)
+    shown = table(*columns, *(("family_labels",) if in_family else ()), title=title)
     for model in one.models:
         shown.add_row(
             model.model,
@@ -62,6 +65,7 @@ def _table(one: VerifierStanding) -> object:
             _said(model.stops_wrong),
             f"{model.labels:,}",
             f"{model.verdicts:,}",
+            *((f"{model.family_labels or 0:,}",) if in_family else ()),
         )
     return shown
 

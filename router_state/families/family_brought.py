@@ -18,7 +18,8 @@ class Brought(Struct, frozen=True):
 
     Attributes:
         d, projection: dimensions of contexts, and what makes them; noise: σ² of both sides.
-        models: statements of all members (`Kin.knows`); scatter: of rewards and of bills.
+        models: statements of all members (`Kin.knows`), and what is known of the numbers that they
+            share (`family_shared.Known`); scatter: of rewards and of bills.
     """
 
     d: int
@@ -37,6 +38,8 @@ class Brought(Struct, frozen=True):
         """Let a regression begin with this: that of rewards, 0, or of bills, 1."""
         if self.noise[side]:
             kin.noise = self.noise[side]
+        for name in self.models:
+            kin.brought.pop(name, None)
         known = {name: data for name, one in self.models.items() if (data := one.sides[side])}
         kin.brought |= {name: sums_of(data, self.d) for name, data in known.items()}
         kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in known}

@@ -21,14 +21,16 @@ class Estimating:
 
     Attributes:
         sides: estimates from rewards and from bills; heard: the sums that members had reported when
-            the copy was made; said: the numbers that they shared; noise: σ² of rewards and of
-            bills. shared: what follows from these numbers.
+            the copy was made; noise: σ² of rewards and of bills.
+        said: the numbers that they shared; brought: those that another family knew; shared: what
+            follows from both.
         reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
     heard: tuple[Heard, Heard]
     said: dict[str, dict[str, Packed]]
+    brought: dict[str, Packed]
     noise: tuple[float, float]
     reports: int
     rounds: int
@@ -42,4 +44,4 @@ class Estimating:
                 for member, of in heard.items()
             }
             fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
-        self.shared = Shared.of(self.said, self.sides[0].aside | self.sides[1].aside)
+        self.shared = Shared.of(self.said, self.sides[0].aside | self.sides[1].aside, self.brought)

@@ -53,7 +53,7 @@ def conclude(kin: Kin, models: Sequence[str]) -> tuple[dict[str, Vector], dict[s
     for model in models:
         known = kin.knows(model)
         one = Regression(model, kin.d, Journal())
-        one.start(known.A + np.diag(ridges), known.b + ridges * prior.mean)
+        one.start(known.A + np.diag(ridges), known.b + ridges * prior.mean, alone=True)
         ones.append(one)
     for _ in range(2):
         estimate(prior, ones)

@@ -191,9 +191,11 @@ class Family(Capability):
 
     def _take_over(self, event: Told) -> None:
         """Put what the others say of some models in place of what they said before. Before the
-        first own observation σ² is the family's: sums are in units of it."""
-        for prior, noise in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
-            if noise > 0.0 and not prior.seen:
+        first own observation σ² is the family's: sums are in units of it. It is at most the first
+        guess, as labels come late: until then, wider draws cost more than they find."""
+        for prior, known in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
+            if known > 0.0 and not prior.seen:
+                noise = min(known, prior.guess.noise)
                 prior.noise, prior.fourth = noise, 3.0 * noise * noise
                 prior.noise_count = BELIEVED
                 self.journal.pieces.add(prior.name)

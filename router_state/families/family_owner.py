@@ -20,7 +20,7 @@ from router_state.families.family_fit import ROUNDS
 from router_state.families.family_kin import Kin
 from router_state.families.family_register import HEAD, MemberSeen, Register, shared
 from router_state.families.family_reports import Model, Report, Told
-from router_state.families.family_shared import Shared
+from router_state.families.family_shared import Known, Shared
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
 from router_state.kernel import GROWTH, MEMORY
@@ -156,6 +156,9 @@ class FamilyOwner(Register):
         """
         for _, data in brought.knows():
             require_usable(sums_of(data, brought.d))
+        for model in brought.models.values():
+            for data in model.shared.values():
+                Known.unpack(data)
         self._found(brought.d, brought.projection)
         self._require_same(brought.d, brought.projection, "what was brought")
         for name, model in brought.models.items():
@@ -163,6 +166,7 @@ class FamilyOwner(Register):
         self.brought = (*self.brought, *(one for one in brought.models if one not in self.brought))
         for side, kin in enumerate(self.sides):
             brought.count(kin, side)
+        self.shared = Shared.of(self.heard()[2], self.aside, self.brought_numbers)
         self.changed.add(HEAD)
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
@@ -193,8 +197,15 @@ class FamilyOwner(Register):
             noise.append(float(np.median(said)) if said else 0.0)
         sides = deepcopy(self.sides)
         *heard, shared = self.heard()
-        noises = noise[0], noise[1]
-        return Estimating(sides, (heard[0], heard[1]), shared, noises, self.reports, self.rounds)
+        return Estimating(
+            sides,
+            (heard[0], heard[1]),
+            shared,
+            self.brought_numbers,
+            (noise[0], noise[1]),
+            self.reports,
+            self.rounds,
+        )
 
     def take(self, found: Estimating) -> None:
         """Put fitted estimates in force, and let young members wait for new priors."""
@@ -210,7 +221,7 @@ class FamilyOwner(Register):
     def recount(self) -> None:
         """Compute the sums anew from all reports."""
         *sides, shared = self.heard()
-        self.shared = Shared.of(shared, self.aside)
+        self.shared = Shared.of(shared, self.aside, self.brought_numbers)
         for kin, heard in zip(self.sides, sides, strict=True):
             kin.total = {}
             for member, of in heard.items():
