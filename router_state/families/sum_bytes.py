@@ -55,7 +55,7 @@ def pack(A: Matrix, b: Vector) -> bytes:
     scales = np.abs(vectors).max(1, initial=0.0).astype("<f4")
     halves = vectors / np.where(scales > 0.0, scales, 1.0)[:, None]
     numbers = np.array([count, level], "<f4").tobytes() + scales.tobytes()
-    found = numbers + halves.astype("<f2").tobytes() + rice_encode(steps)
+    found: bytes = numbers + halves.astype("<f2").tobytes() + rice_encode(steps)
     return found if len(found) % 2 else found + b"\0"
 
 
