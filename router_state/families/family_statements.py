@@ -48,7 +48,7 @@ class Of:
 def statements(R: Stack, A: Stack, b: Stack) -> tuple[Stack, Stack, Stack]:
     """Return J, h and V of n sums, given the diagonals of R, shape (n, d)."""
     one = np.eye(R.shape[1])
-    V: Stack = np.linalg.inv(A + R[:, :, None] * one)
+    V = np.asarray(np.linalg.inv(A + R[:, :, None] * one), np.float64)
     J = R[:, :, None] * (one - V * R[:, None, :])
     return (J + J.transpose(0, 2, 1)) / 2.0, R * (V @ b[:, :, None])[:, :, 0], V
 

@@ -15,6 +15,7 @@ from router_state.config import Vector
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted
 from router_state.record import Label, RequestRecord, Weighed
+from router_state.shared_numbers import ByModel
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
 from router_state.sources.declared_sources import DeclaredSources
@@ -22,6 +23,7 @@ from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_l
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
+from router_state.sources.shared_offsets import TOLD, pack, tellable, unpack
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 
@@ -214,6 +216,16 @@ class MeasuredSources(Capability):
         for labels in self.calibration.labels.values():
             labels.born = NO_CELL
 
+    # What a family learns of judges.
+
+    def shares(self) -> ByModel:
+        """See Capability."""
+        return tellable(self.declared.judges, self.arms.names, self.pairs.cells)
+
+    def take_shared(self, told: ByModel | None) -> None:
+        """See Capability: offsets follow from own pairs and from what others told."""
+        self.calibration.take_told(told, self.arms)
+
     # Its state.
 
     @property
@@ -226,6 +238,8 @@ class MeasuredSources(Capability):
         if piece.startswith(LABELS):
             labels = self.calibration.labels.get(pieced(piece))
             return None if labels is None else labels.pack()
+        if piece == TOLD:
+            return pack(self.calibration.told) if self.calibration.told else None
         return self.pairs.pack(piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
@@ -235,6 +249,8 @@ class MeasuredSources(Capability):
         sources, models = (self.declared.gold, *self.declared.judges), (*self.arms.names, ITSELF)
         cells = list(product(sources, models))
         self.pairs.restore(cells, piece)
+        if body := piece(TOLD):
+            self.calibration.told = unpack(body)
         for cell in cells:
             if body := piece(piece_of(cell)):
                 self.calibration.labels[cell] = LearnedLabels.unpack(body, self.arms.d)

@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import Within
 
@@ -47,6 +49,13 @@ class ModelPairs(NamedTuple):
     mean: float
 
 
+class Told(Struct, frozen=True, array_like=True):
+    """The offset of a model as other routers told it: precision, and precision × mean."""
+
+    precision: float
+    weighted: float
+
+
 class _Seen(NamedTuple):
     """The offset of a model as its pairs say, and its variance."""
 
@@ -64,7 +73,10 @@ class _Fit(NamedTuple):
 
 
 def offsets(
-    pairs: Mapping[str, ModelPairs], within: Within, whole: Within
+    pairs: Mapping[str, ModelPairs],
+    within: Within,
+    whole: Within,
+    told: Mapping[str, Told] | None = None,
 ) -> tuple[float, dict[str, float]]:
     """Return the offset of a model without a pair, and those of the models with pairs.
 
@@ -72,8 +84,10 @@ def offsets(
         within: variances of both labels within models.
         whole: variances over the pairs of all models. They show how noisy a pair is also where each
             model has a pair or two, too few for variances within models.
+        told: what other routers of a family told of models; they count as pairs do.
     """
     seen = _seen(pairs, within, whole)
+    seen |= {model: _with_told(seen.get(model), one) for model, one in (told or {}).items()}
     if not seen:
         return 0.0, {}
     fits = [_fit(seen, tau, prior) for tau, prior in SCATTERS]
@@ -107,6 +121,14 @@ def _seen(pairs: Mapping[str, ModelPairs], within: Within, whole: Within) -> dic
             doubt += (1.0 - slope) ** 2 * within.yy / one.learned
         found[model] = _Seen(offset, doubt)
     return found
+
+
+def _with_told(seen: _Seen | None, told: Told) -> _Seen:
+    """Return what pairs and others say together."""
+    own = 0.0 if seen is None else 1.0 / seen.variance
+    weighted = 0.0 if seen is None else seen.offset / seen.variance
+    total = own + told.precision
+    return _Seen((weighted + told.weighted) / total, 1.0 / total)
 
 
 def _fit(seen: Mapping[str, _Seen], tau: float, prior: float) -> _Fit:

@@ -33,7 +33,7 @@ class Expecting:
         """Return the regression of these sums; without any, the first guess."""
         if sums is None:
             return cls(REWARDS.mean * np.eye(d)[-1], np.eye(d), noise)
-        V: Matrix = np.linalg.inv(sums.A + np.eye(d))
+        V = np.asarray(np.linalg.inv(sums.A + np.eye(d)), np.float64)
         return cls(V @ sums.b, V, noise)
 
     def look(self, x: Vector) -> tuple[float, float]:
