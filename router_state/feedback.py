@@ -124,8 +124,8 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         cost_usd = max(cost_usd - call.lost_usd, 0.0)
     if price.above:
         # What a long input cost more is known, and nothing to learn.
-        tokens = billing.event.tokens
-        length = billing.record.input_tokens if tokens is None else tokens[0]
+        billed = billing.event.tokens
+        length = billing.record.input_tokens if billed is None else billed[0]
         cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if tokens.in_use:
         counted = billing.input_tokens
