@@ -26,10 +26,10 @@ class Report:
     """The outcome of one event.
 
     Attributes:
-        placed: its place (`topic`, `partition`, `offset`).
+        placed: place of the event (`topic`, `partition`, `offset`).
         outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
-            yet; `taken_in` by a worker that has just taken over, or that takes in too much to tell
-            more; `refused`; `no_answer`: it stays queued.
+            yet; `taken_in`: a worker has read it, and has too much to do to publish more;
+            `refused`; `no_answer`: it stays queued.
         state: the first state of the router that contains it.
         failure: why it was refused, or that nobody answered.
     """

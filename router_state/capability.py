@@ -237,13 +237,14 @@ class Capability:
         """Return what a model learns of a label; None: nothing.
 
         Args:
-            learned: whether the label is in force already: what the model holds of it.
+            learned: whether the model has learned the label; then the result is the value that it
+                holds.
         """
         return label.reward
 
     def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
-        """Note that `record.label` is in force in place of another label, and what the model
-        learned of it; None: there is none, or there was none."""
+        """Note that `record.label` is in force in place of the label `before`, and that the model
+        has learned it. Either may be None: there is no label."""
 
     def shifted(self, model: str, offset: float) -> None:
         """Note that all that a model has learned of rewards counts as this much higher."""
@@ -293,8 +294,8 @@ class Capability:
         return {}
 
     def take_shared(self, numbers: ByModel | None) -> None:
-        """Put what other routers say of some models in place of what they said before; None: take
-        all of that back.
+        """Put other routers' numbers on some models in place of their earlier ones; None: take all
+        of them back.
         """
 
     def without(self, model: str) -> None:
@@ -330,7 +331,7 @@ class Capability:
         """
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults of a state that can't be true."""
+        """Yield a description of each part of the state that is impossible."""
         yield from ()
 
     def lambda_fields(self, now: float) -> dict[str, object]:

@@ -123,7 +123,7 @@ class Journal:
         model: str | None = None,
         signal: Literal["reward", "cost", "latency"] | None = None,
     ) -> None:
-        """Raise an alert; `since` None: what it tells of begins now."""
+        """Raise an alert; `since` None: the reported change begins now."""
         since, size = now if since is None else since, min(max(size, -MOST_SIZE), MOST_SIZE)
         found = {name: _finite(value) for name, value in evidence.items()}
         self.alerts.append(Alert(kind, direction, size, since, now, found, model, signal))

@@ -154,7 +154,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
 
 
 def is_undeclared(said: Mapping[str, Json]) -> bool:
-    """Tell whether a request says anything of a capability that needs no declaration."""
+    """Tell whether a request concerns a capability that needs no declaration."""
     return not _UNDECLARED.isdisjoint(said)
 
 

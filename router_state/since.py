@@ -89,7 +89,8 @@ class Since:
         return " ".join(self.steps)
 
     def decided(self, seq: int) -> None:
-        """Store the steps under a decision that they led to, and begin anew."""
+        """Store the noted steps as those before this decision, and begin to note those before the
+        next."""
         if not self.steps:
             return
         explained = self.explained

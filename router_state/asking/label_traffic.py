@@ -128,8 +128,8 @@ class LabelTraffic(Struct, gc=False):
         return max(scale * usual[k] * (1.0 - over), burst) + scale * sum(usual[k + 1 :])
 
     def kept_back(self, seconds: float) -> float:
-        """Return the share of the period's labels that only later requests may have: in the first
-        period, which may have begun at night."""
+        """Return the share of the period's labels that is reserved for later requests. Only the
+        first period reserves labels, as it may have begun at night."""
         end = self.begins + seconds
         if self.usual or self.since >= end:
             return 0.0
@@ -137,7 +137,7 @@ class LabelTraffic(Struct, gc=False):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such numbers can be."""
+        """Tell whether the numbers are possible."""
         known = (0, PERIOD_PARTS)
         lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in known
         spans = len(self.spans) in known and all(0.0 <= span <= 1.0 for span in self.spans)

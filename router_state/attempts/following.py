@@ -66,7 +66,7 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     """Return the place of a decided request in its chain; None: it follows no request.
 
     Args:
-        name: of the capability, under which the record keeps it.
+        name: name of the capability, under which the record has the place.
     """
     chain = record.kept_by(name, Chain)
     return chain if chain is not None and chain.follows else None

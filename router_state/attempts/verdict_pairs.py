@@ -112,7 +112,7 @@ class Pairs(Struct, array_like=True, gc=False):
 
     @property
     def comes(self) -> float:
-        """Return the share of the verdicts that plans wait for which come."""
+        """Return the share of awaited verdicts that come."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     @property
@@ -171,13 +171,13 @@ class Pairs(Struct, array_like=True, gc=False):
         self.passed, self.stopped, self.alerted = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:
-        """Return the dollars a day of verdicts and of the calls that followed them."""
+        """Return the dollars per day that verdicts, and the calls after them, have cost."""
         days = max(now - self.since, DAY / 24.0) / DAY
         return (self.fees_usd + self.further_usd) / days
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such pairs can be."""
+        """Tell whether the numbers are possible."""
         sums = [self.passed, self.stopped, self.older, *self.blocks]
         finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
         counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0

@@ -215,8 +215,8 @@ class Family(Capability):
         self.exchange.without(model)
 
     def start_over(self) -> None:
-        """See Capability. What the other router took from its family is given to this one, and is
-        not told to a family."""
+        """See Capability. Sums that the exported router took from its family are given to the new
+        router, and are reported to no family."""
         self.place = MemberPlace()
         self.exchange.adopt_all()
 

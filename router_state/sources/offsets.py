@@ -38,7 +38,7 @@ MOST_SLOPE = 3.0
 
 class ModelPairs(NamedTuple):
     """Pairs of one model: how many still count, and the means of the judge's label and of gold.
-    `learned` are the judge's labels that the model has learned, and `mean` is their mean."""
+    `learned` is the number of the judge's labels that the model has learned, `mean` their mean."""
 
     n: float
     judge: float

@@ -35,7 +35,7 @@ def names_itself(provider: object, host: object = None) -> bool:
     """Tell whether an answer of this provider names the model that answered.
 
     Args:
-        host: where it was called, an address or a name; None: not known.
+        host: address or name at which the provider was called; None: not known.
 
     >>> names_itself("openai"), names_itself("azure"), names_itself("openai", "http://vllm:8000")
     (True, False, False)

@@ -83,7 +83,7 @@ def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
 
 
 def signals(said: Signals | Mapping[str, object] | None) -> Signals | None:
-    """Return what was seen of an answer. Raises ValueError for unknown signals."""
+    """Return the signals about an answer. Raises ValueError for unknown signals."""
     given = _fields_of(Signals, said, "signals", such_as="{'tests_passed': 0.5}")
     if given is None:
         return None

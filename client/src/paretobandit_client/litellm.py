@@ -173,7 +173,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
         """Note which model an attempt of a call goes to, add the parameters of the chosen variant,
-        and collect an answer that has to pass; LiteLLM calls this before each.
+        and collect an answer that a verifier looks at. LiteLLM calls this before each attempt.
         """
         metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)

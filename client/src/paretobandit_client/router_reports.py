@@ -106,16 +106,16 @@ class RouterReports:
         days later; returns when Kafka has it.
 
         Args:
-            request_id: the judged answer's; None: `session_id` was judged, and each of its requests
-                gets the reward that has none of its own.
-            value: the reward; None: the source withdraws what it said, see `withdraw`.
+            request_id: id of the request whose answer was judged; None: the session was judged, and
+                each of its requests without a reward of its own gets this one.
+            value: the reward; None: the source withdraws its reward, see `withdraw`.
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
                 revise lower ones.
             model: the model that was called; to be named where it is not the decided one and the
                 bill may come later.
             revision: a higher one of the same source replaces the reward.
-            observed_at: when it was judged, with a time zone.
-            attempt: which call of its plan gave the answer; None: the last one.
+            observed_at: when the answer was judged, with a time zone.
+            attempt: number of the call whose answer was judged; None: the last call of the plan.
             cant_tell: whether the source has seen the answer and can't tell; `value` is None.
 
         Raises:
