@@ -113,8 +113,8 @@ def about(event: CostReported | RewardObserved) -> str:
 
 
 def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | None:
-    """Return the outcome of the event at this offset, by a state; None if the state does not
-    contain it.
+    """Return the outcome that a state lists for the event at this offset; None if the state does
+    not contain the event.
 
     Only the first state that contains an event lists its outcome.
     """

@@ -130,8 +130,8 @@ class Capability:
         return {}
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force, None if there is none (`undeclared`). What was learned and
-        what is owed stays.
+        """Put a declaration in force; None: there is none (`undeclared`). Learned state and debts
+        stay.
         """
 
     def dropped(self) -> None:

@@ -83,7 +83,7 @@ def load_benchmark(
         projection: projection of the encoder's embeddings; None: that of `projection_for`.
         folder: holds the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
             wheel's three.
-        limit: load only so many of the first prompts.
+        limit: most prompts that are loaded, the first ones; None: all.
 
     Raises:
         MissingData: the wheel or a file of `folder` is missing.

@@ -15,10 +15,10 @@ from msgspec import Struct
 from router_state.kernel import HORIZON, WINDOW
 
 REMEMBERED = 5.0 * HORIZON
-"""Requests after which older ones fade; `HORIZON` requests that cost what was said are assumed
+"""Requests after which older ones fade; `HORIZON` requests with the expected cost are assumed
 before them."""
 MOST_FACTOR = 2.0
-"""Factor by which requests are taken to cost more or less than was said, at most."""
+"""Largest factor between the cost of requests and the expected cost that is believed."""
 
 
 class PlannedSpend(Struct, array_like=True, gc=False):

@@ -210,7 +210,7 @@ class Evidence:
                 self.journal.jumped = True
 
     def keep_shared(self) -> None:
-        """Forget what was shared of verifiers that are gone, or whose tables start anew."""
+        """Forget the shared evidence on verifiers that are gone, or whose tables start anew."""
         tables = self.tables.tables
         self.shared = {
             name: one

@@ -145,7 +145,7 @@ class Exchange:
         return net.triangle()
 
     def _take(self, found: Sequence[Mapping[str, tuple[Share | None, bytes] | None]]) -> None:
-        """Hold what was exchanged."""
+        """Store the exchanged sums."""
         sides = [ones for _, ones in self.sides]
         for name in self._arms.names:
             changes = [side.get(name) for side in found]

@@ -56,7 +56,7 @@ class Kin:
     """A family's regression of rewards, or of logarithms of bills.
 
     Attributes:
-        d, guess: dimensions, and what is assumed before the first observation.
+        d, guess: dimensions, and the assumptions before the first observation.
         noise: σ².
         common, scatter: the scatter of all models together, and that of each model.
         weights, levels: w_r, where that is not 1, and c_r by router.

@@ -167,7 +167,7 @@ class FamilyOwner(Register):
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
     def _forget(self, member: str) -> None:
-        """Forget a member, and what it said."""
+        """Forget a member and its sums."""
         if (entry := self.members.pop(member, None)) is None:
             return
         self._drop_sums(member, entry)

@@ -1,7 +1,7 @@
 """Tell which providers name in their answers the model that answered.
 
-Others name a deployment, a route or whatever the caller called it, which says nothing of a
-redirect: Azure's deployments, gateways before several providers, servers of one's own.
+Other answers name a deployment, a route or the name in the request, and so hide a redirect: those
+of Azure's deployments, of gateways before several providers, and of one's own servers.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Router(RouterReports):
         router_id: which router.
         bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
         url: the address of a `pbstream gateway`, to connect over HTTP instead (extra `http`).
-        key: its API key.
+        key: the gateway's API key.
         fallback: the model to call when no decision comes in time. None: `route` raises NoDecision
             then.
         timeout: seconds to wait for a decision.

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
 NEEDS = "pb_needs"
-"""Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
-plugin is shown no tools and no response format."""
+"""Key of a call's `metadata` with needs that its messages do not show, see `Needs`: a plugin is
+shown no tools and no response format."""
 SEEN = ("follows", "verdicts", "signals")
 """Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
 
