@@ -538,6 +538,36 @@ async def test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed(
         assert record.input_tokens
 
 
+async def test_a_call_beyond_a_limit_is_not_made_and_any_other_refusal_goes_on(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """Whose run has spent its budget, and who said to refuse then, pays for no further call."""
+    name = "test_a_call_beyond_a_limit_is_not_made_and_any_other_refusal_goes_on"
+    from paretobandit_client.litellm import BeyondLimit
+
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2)
+    await router.acompletion("smart", HELLO, metadata={"session_id": "s"})
+    before = await books(service, name, settled=1)
+    models = {"gpt-4o-mini": {"input_price_per_m": 0.15, "output_price_per_m": 0.6}}
+    spent = {"budget_usd": 1e-6, "when_spent": "refuse"}
+    declared = {"router_id": name, "models": models, "dimensions": 2, "sessions": spent}
+    sent = await service.send("routers", declared)
+    await books(service, name, config_offset=sent.offset)
+    for stream in (False, True):
+        with pytest.raises(BeyondLimit, match=r"session_spent: .*end the run") as raised:
+            await router.acompletion("smart", HELLO, stream=stream, metadata={"session_id": "s"})
+        assert raised.value.status_code == 400
+    await service.send("routers", {**declared, "models": {}, "sessions": None})
+    await service.until(
+        lambda: service.lambda_of(name)["config_offset"] > sent.offset, "no model is left"
+    )
+    answer = await router.acompletion("smart", HELLO)  # empty_portfolio limits nothing
+    assert answer.choices[0].message.content.startswith("from openai/")
+    await service.until(lambda: service.reasons()["empty_portfolio"], "a refusal that goes on")
+    assert service.reasons()["session_spent"] == 2  # LiteLLM has not tried them again
+    assert service.lambda_of(name)["spend_usd"] == before["spend_usd"]
+
+
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
     from paretobandit_client.litellm import ParetoBandit
 
