@@ -40,6 +40,8 @@ REQUEST_ID = "pb_request_id"
 NEEDS = "pb_needs"
 """Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
 plugin is shown no tools and no response format."""
+NARROWED = "_routing_plugin_candidate_models"
+"""Key of a call's metadata under which LiteLLM keeps the candidates that its plugins left."""
 SEEN = ("follows", "verdicts", "signals")
 """Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
 
@@ -147,6 +149,10 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             log.warning("no decision for this call: %s", error)
         except Exception:
             log.exception("no decision for this call")
+        if isinstance(before := context.metadata.get(NARROWED), list):
+            # Of a group of fallbacks with a single candidate, LiteLLM takes the list of the group
+            # before, in which no deployment of this group stands.
+            before[:] = context.candidate_models
         return context
 
     async def async_pre_call_hook(

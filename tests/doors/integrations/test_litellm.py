@@ -396,6 +396,32 @@ async def test_a_fallback_of_litellm_itself_is_paid_and_judged_by_its_name_in_th
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 
+async def test_a_group_of_one_fallback_answers_for_one_that_was_narrowed_also_while_it_cools_down(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """LiteLLM would look for the chosen model of the first group in the second one."""
+    router = smart(
+        bandit,
+        "openai/gpt-4o-mini",
+        "openai/gpt-4o",
+        num_retries=0,
+        fallbacks=[{"smart": ["backup"]}],
+        allowed_fails=0,
+        cooldown_time=600,
+    )
+    for deployment in router.model_list:
+        deployment["litellm_params"]["mock_response"] = BOOM
+    answers = {"model": "openai/gpt-4.1", "api_key": "none", "mock_response": "from afar"}
+    router.add_deployment(litellm.Deployment(model_name="backup", litellm_params=answers))
+    for count in range(1, 7):
+        said = await router.acompletion("smart", HELLO)
+        assert said.choices[0].message.content == "from afar"
+        await books(service, bandit.router_id, settled=count)
+    engine = await all_answered(service, bandit.router_id)
+    assert {record.called for record in engine.records.values()} == {"openai/gpt-4.1"}
+    assert all(record.bill.cost_usd > 0.0 for record in engine.records.values() if record.bill)
+
+
 async def all_answered(service: RunningService, router_id: str) -> Engine:
     """Return a router's engine once every request has the bill of its answer."""
     for _ in range(1000):
