@@ -364,8 +364,9 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
         # One that names a model of the plan is of that call.
         called = [] if plan is None else [step.model for step in plan.steps]
         return called.index(event.model) if event.model in called else plan.last if plan else 0
-    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
-        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    calls = 1 if plan is None else len(plan.steps)
+    if not 0 <= event.attempt < calls:
+        raise AttemptBeyondPlan(event.attempt, calls)
     return event.attempt
 
 

@@ -119,7 +119,7 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
 def _having(plan: Plan | None, attempt: int) -> Plan:
     """Return the plan if it has this call. Raises AttemptBeyondPlan."""
     if plan is None or not 0 <= attempt < len(plan.steps):
-        raise AttemptBeyondPlan(f"nothing was planned as attempt {attempt}: attempts count from 0")
+        raise AttemptBeyondPlan(attempt, 1 if plan is None else len(plan.steps))
     return plan
 
 
