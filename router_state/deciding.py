@@ -34,8 +34,10 @@ def decide(
     seen, latest = policy.look(state, request), state.latest
     at = latest if latest > now else now
     choice = Choice(request, now, at, state.seq + 1, seen, arms.open or [], followed)
-    for expect in hooks.expect:
-        expect(choice)
+    # An empty loop costs six times what it costs to see that there is none.
+    if hooks.expect:
+        for expect in hooks.expect:
+            expect(choice)
     # 1. Who may be called: by the request, by capabilities, and by money.
     if (
         arms.open is None
@@ -43,8 +45,9 @@ def decide(
         or request.max_price_per_1k is not None
     ):
         eligibility.rule_out(arms, choice)
-    for limit in hooks.limits:
-        limit(choice)
+    if hooks.limits:
+        for limit in hooks.limits:
+            limit(choice)
     # Nothing is refused from here on, so that estimates may be made and the pacer may take the
     # context in: a refusal leaves no trace that a replay would miss.
     if policy.prepare(state, choice):
@@ -53,18 +56,22 @@ def decide(
             expect(choice)
     # 2. What a dollar is worth.
     prices.weigh(pacer, arms, choice)
-    for weigh in hooks.weigh:
-        weigh(choice)
+    if hooks.weigh:
+        for weigh in hooks.weigh:
+            weigh(choice)
     # 3. Whose draw is best.
     policy.choose(state, choice)
     # A pull or a probe explains the choice better than a cap or a ceiling.
     if choice.why == "ucb":
-        for follow in hooks.follow:
-            follow(choice, state.chance, pacer.budget_usd)
-        choice.why = choice.reason or "ucb"
+        if hooks.follow:
+            for follow in hooks.follow:
+                follow(choice, state.chance, pacer.budget_usd)
+        if choice.reason is not None:
+            choice.why = choice.reason
     own = choice.k
-    for instead in hooks.instead:
-        instead(choice, partial(policy.chance_of, state, choice))
+    if hooks.instead:
+        for instead in hooks.instead:
+            instead(choice, partial(policy.chance_of, state, choice))
     # 4. What is written down.
     return _write_down(state, choice, own)
 
@@ -80,8 +87,9 @@ def _write_down(state: RouterState, choice: Choice, own: int) -> RequestRecord:
     if not choice.unpaced:
         pacer.commit(record.expected_cost_usd)
     # The arms and the debt count calls and money, too.
-    for decided in state.hooks.decided:
-        decided(choice, record)
+    if state.hooks.decided:
+        for decided in state.hooks.decided:
+            decided(choice, record)
     if record.seq % EVERY == 0 and pacer.budget_usd is not None:
         budget, now, journal = pacer.budget_usd, state.latest, state.journal
         state.newcomers.look(arms, choice.seen, own, budget=budget, now=now, journal=journal)

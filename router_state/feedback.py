@@ -63,8 +63,9 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         unanswered or call is not None or event.answered_by is not None
     ):
         registered.begin(state)
-    for billed in state.hooks.billed:
-        billed(billing)
+    if state.hooks.billed:
+        for billed in state.hooks.billed:
+            billed(billing)
     if billing.reward is not None:
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
@@ -207,8 +208,9 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
     hooks, weighed = state.hooks, None
-    for hook in hooks.weighed:
-        weighed = weighed or hook(record, event)
+    if hooks.weighed:
+        for hook in hooks.weighed:
+            weighed = weighed or hook(record, event)
     label, said, news = before, None, False
     if weighed is not None:
         label, said, news = weighed.label, weighed.kept, weighed.news
@@ -230,10 +232,12 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
             _teach(state, record, x, label)
             state.rewards_applied += 1
         record.label = label
-        for learned in hooks.learned:
-            learned(record, x, before)
-    for taken in hooks.taken:
-        taken(record, event, said, state.latest)
+        if hooks.learned:
+            for learned in hooks.learned:
+                learned(record, x, before)
+    if hooks.taken:
+        for taken in hooks.taken:
+            taken(record, event, said, state.latest)
     return outcome
 
 
@@ -252,14 +256,16 @@ def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -
     call, called = record.call, record.answered_by or record.model
     arm = None if call is not None and call.redirected is not None else state.arms.find(called)
     worth: float | None = label.reward
-    for hook in state.hooks.worth:
-        worth = hook(record, label, False)
-    if worth is None:
-        _set_aside(arm, label)
-        return
+    if state.hooks.worth:
+        for hook in state.hooks.worth:
+            worth = hook(record, label, False)
+        if worth is None:
+            _set_aside(arm, label)
+            return
     taught: tuple[Vector, float] | None = x, worth
-    for judged in state.hooks.judged:
-        taught = judged(record, x, worth)
+    if state.hooks.judged:
+        for judged in state.hooks.judged:
+            taught = judged(record, x, worth)
     if arm is not None and taught is not None:
         of, value = taught
         label.forgotten = state.policy.learn(state, arm, record, of, value)
@@ -379,9 +385,10 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
     """
     if event.reward is not None:
         checked_reward(event.reward)
-    for shared in state.hooks.shared:
-        if (found := shared(event, records)) is not None:
-            return _learn_shared(state, records, *found)
+    if state.hooks.shared:
+        for shared in state.hooks.shared:
+            if (found := shared(event, records)) is not None:
+                return _learn_shared(state, records, *found)
     record = remembered(records, event.request_id)
     outcome = learn(state, record, event)
     if outcome is not DUPLICATE:
