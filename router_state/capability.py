@@ -340,29 +340,30 @@ class Capability:
 
 
 class Hooks(Struct, frozen=True, gc=False):
-    """The hooks that events call: those that a router's capabilities override, in the order of the
-    capabilities.
+    """The hooks that events call, each for all capabilities that override it, in the order of the
+    capabilities. None: no capability does, so that an event has nothing to call.
 
     `complete`: whether the capabilities that need no declaration are included. `limits`: all hooks
-        `rule_out`, then all hooks `afford`.
+        `rule_out`, then all hooks `afford`. Of `shared`, `weighed` and `verified` the first answer
+        that is not None counts, of `worth` and `judged` the last one.
     """
 
     complete: bool = False
-    limits: tuple[Callable[[Choice], None], ...] = ()
-    expect: tuple[Callable[[Choice], None], ...] = ()
-    weigh: tuple[Callable[[Choice], None], ...] = ()
-    follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
-    instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()
-    decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
-    billed: tuple[Callable[[Billing], None], ...] = ()
-    shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
-    weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
-    worth: tuple[Callable[[RequestRecord, Label, bool], float | None], ...] = ()
-    learned: tuple[Callable[[RequestRecord, Vector, Label | None], None], ...] = ()
-    shifted: tuple[Callable[[str, float], None], ...] = ()
-    taken: tuple[Callable[[RequestRecord, Judged, object, float], None], ...] = ()
-    judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
-    verified: tuple[
-        Callable[[Verified, RequestRecord, Plan, Vector | None], VerdictEffect | None], ...
-    ] = ()
-    moved: tuple[Callable[[RequestRecord, float], None], ...] = ()
+    limits: Callable[[Choice], None] | None = None
+    expect: Callable[[Choice], None] | None = None
+    weigh: Callable[[Choice], None] | None = None
+    follow: Callable[[Choice, Chance | Generator, float | None], None] | None = None
+    instead: Callable[[Choice, Callable[[int], float]], None] | None = None
+    decided: Callable[[Choice, RequestRecord], None] | None = None
+    billed: Callable[[Billing], None] | None = None
+    shared: Callable[[Judged, Records], Shared | None] | None = None
+    weighed: Callable[[RequestRecord, Judged], Weighed | None] | None = None
+    worth: Callable[[RequestRecord, Label, bool], float | None] | None = None
+    learned: Callable[[RequestRecord, Vector, Label | None], None] | None = None
+    shifted: Callable[[str, float], None] | None = None
+    taken: Callable[[RequestRecord, Judged, object, float], None] | None = None
+    judged: Callable[[RequestRecord, Vector, float], Taught | None] | None = None
+    verified: (
+        Callable[[Verified, RequestRecord, Plan, Vector | None], VerdictEffect | None] | None
+    ) = None
+    moved: Callable[[RequestRecord, float], None] | None = None

@@ -142,9 +142,11 @@ class Journal:
     ) -> Changes:
         """Return the changes of an event, with what was noted since the one before."""
         alerts, noted = self.take_alerts() if self.alerts else [], self.pieces
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it. A
-        # copy, as owners hold on to the journal's set.
-        pieces = {HEAD, *noted} if noted or records else set()
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+        if noted or records:
+            noted.add(HEAD)
+        # A copy, as owners hold on to the journal's set.
+        pieces = noted.copy()
         noted.clear()
         return Changes(outcome, decision, records or {}, refusal, alerts, pieces)
 

@@ -105,7 +105,7 @@ class Since:
         """Return the steps that led to a decision; None if they are no longer kept."""
         return self.explained.get(seq, "") if seq >= self.since_seq else None
 
-    def billed(self, offset: int, *, waited: bool = False) -> None:
+    def billed(self, offset: int, waited: bool = False) -> None:
         """Note a bill; `waited`: the bill came before its decision. A bill without an offset (−1)
         came from no topic and is not a step.
         """
@@ -114,7 +114,7 @@ class Since:
         if offset >= 0:
             self._append(f"C{offset}") if waited else self._reach(f"c{offset}")
 
-    def rewarded(self, offset: int, *, waited: bool = False) -> None:
+    def rewarded(self, offset: int, waited: bool = False) -> None:
         """Note a reward, see `billed`."""
         if offset >= 0:
             self._append(f"R{offset}") if waited else self._reach(f"r{offset}")
