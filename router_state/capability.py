@@ -167,7 +167,7 @@ class Capability:
         """Rule out by `choice.cap` the models for which no money is left. Raises as `rule_out`."""
 
     def weigh(self, choice: Choice) -> None:
-        """Add to `choice.beside` the cost of calls other than dollars, in reward; the price of a
+        """Set `choice.beside`, the cost of calls other than dollars, in reward. The price of a
         dollar is set by then.
         """
 

@@ -36,7 +36,7 @@ a row.
 """
 MOST_EXPLAINED = 16
 """Most decisions whose steps are kept: after a crash the last answers are published again. A
-decision without steps needs no place; that is nearly every decision of a batch.
+decision without steps needs no place; that is nearly every decision of a group.
 """
 UNKNOWN = "?"
 """Mark of steps that were not kept."""

@@ -3,8 +3,8 @@
 No number of requests is assumed. In the first period the rate of requests so far is taken to last.
 In later periods the estimate uses how many requests each part of a period usually has, and how the
 present period compares with that so far. Within a part, requests come evenly or bunched, as those
-of a nightly batch do. If they come bunched, the number of requests so far shows how much of the
-part is over, and the time does not.
+of a nightly batch do. If they come bunched, the share of the part that is over follows from the
+number of requests so far, and not from the time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ LastStandings = dict[str, tuple[tuple[bytes, tuple[str, ...], Verifier], Standin
 def standings(tables: Tables, last: LastStandings) -> list[Standing]:
     """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`.
 
-    A standing is published after every batch, and changes only with verdicts and labels: an
+    A standing is published after every group, and changes only with verdicts and labels: an
     unchanged one is not computed again.
     """
     return [

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from paretobandit_client import checks
 from paretobandit_client.attempt import Attempt, attempts_of
+from paretobandit_client.checked_events import checked
 from paretobandit_client.client_errors import (
     NoDecision,
     Refused,
@@ -170,7 +171,7 @@ class Router(RouterReports):
             ValueError: arguments that no service would take.
         """
         fallback = checks.model(fallback) if fallback else self.fallback
-        event = checks.checked(
+        event = checked(
             Ask(
                 router_id=self.router_id,
                 request_id=request_id or uuid.uuid4().hex,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from paretobandit_client import bounds, checks
+from paretobandit_client import bounds
+from paretobandit_client.checked_events import checked
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.client_errors import RouterError
 from paretobandit_client.link import Link
@@ -174,9 +175,9 @@ class RouterReports:
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
     async def _send(self, event: Cost | Reward | Verdict) -> None:
-        checked = checks.checked(event)
+        sound = checked(event)
         try:
-            await asyncio.shield(self._link.deliver(checked))
+            await asyncio.shield(self._link.deliver(sound))
         except RouterError as error:
             # Its text says everything: the frames of the delivery would bury it.
             raise error.with_traceback(None) from None
