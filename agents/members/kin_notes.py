@@ -9,7 +9,7 @@ from agents.group import Note
 from router_state.families.family_brought import Brought
 from router_state.families.family_kin import Kin
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_reports import MemberPrior, Model, Report
 from router_state.families.family_sums import bytes_of
 from router_state.instants import utc
 from schemas.families import (
@@ -73,8 +73,8 @@ def report_of(note: KinNoted) -> Report:
     )
 
 
-def told_note(member: str, told: Told, *, now: float) -> Note:
-    """Return what a family tells a member."""
+def prior_note(member: str, told: MemberPrior, *, now: float) -> Note:
+    """Return a family's prior for a member, as a record."""
     note = KinNoted(
         kind="prior",
         router_id=member,
@@ -94,9 +94,9 @@ def told_note(member: str, told: Told, *, now: float) -> Note:
     return member, note
 
 
-def told_of(note: KinNoted, *, offset: int) -> Told:
-    """Invert `told_note`; `offset` is the note's offset on its topic."""
-    return Told(
+def prior_of(note: KinNoted, *, offset: int) -> MemberPrior:
+    """Invert `prior_note`; `offset` is the note's offset on its topic."""
+    return MemberPrior(
         note.family,
         note.born,
         note.n,
@@ -139,7 +139,7 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
         for count, data in zip(counts, model.sides, strict=True):
             if data:
                 count[name] = count.get(name, 0) + 1
-    shared = {name for _, name in owner.shared.known}
+    shared = {name for _, name in owner.shared.stacks}
     names = sorted({*counts[0], *counts[1], *owner.brought, *shared})
     members = sorted(owner.members.items(), key=lambda one: (-one[1].seen[0], one[0]))
     return FamilyEstimated(
@@ -174,10 +174,10 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
 
 
 def _side(kin: Kin, name: str, members: int) -> SideListed | None:
-    knows, scatter = kin.knows(name), kin.scatter_of(name)
+    knows, scatter = kin.total_of(name), kin.scatter_of(name)
     if knows.count <= LEAST_SAID:
         return None
-    newcomer = kin.told("", {}, [name])[name]
+    newcomer = kin.prior_for("", {}, [name])[name]
     apart, *between = kin.apart(name)
     return SideListed(
         members=members,
@@ -191,7 +191,7 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
 
 
 def _shared(owner: FamilyOwner, name: str) -> dict[str, str] | None:
-    known = owner.shared.knows(name)
+    known = owner.shared.known_of(name)
     return {name: b64encode(one.pack()).decode() for name, one in known.items()} or None
 
 

@@ -20,9 +20,9 @@ from schemas.verifiers import VerifierStanding
 @json_option
 @pass_session
 def verifiers(session: Session, router_id: str, as_json: bool) -> None:
-    """Show of each verifier and model how many right answers it passes and how many wrong ones it
-    stops, as labels of answers with a verdict say. Of a member of a family `family_labels` says
-    for how many labels counts what the others told.
+    """Show for each verifier and model the share of right answers that the verifier passes, and of
+    wrong answers that it stops, as labels show. Of a member of a family, `family_labels` is the
+    number of labels that the others' evidence counts for.
 
     \b
       pbstream verifiers --router coder

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from router_state.families.family_fit import ROUNDS, fit
 from router_state.families.family_kin import Kin
-from router_state.families.family_register import Heard
+from router_state.families.family_register import MemberNumbers, MemberSums
 from router_state.families.family_shared import Shared
 from router_state.families.family_sums import sums_of
 from router_state.shared_numbers import Packed
@@ -20,16 +20,18 @@ class Estimating:
     """A copy of a family's estimates, which another thread improves.
 
     Attributes:
-        sides: estimates from rewards and from bills; heard: the sums that members had reported when
-            the copy was made; noise: σ² of rewards and of bills.
-        said: the numbers that they shared; brought: those that another family knew; shared: what
-            follows from both.
+        sides: estimates from rewards and from bills.
+        reported: sums that members had reported when the copy was made, of rewards and of bills.
+        numbers: numbers of capabilities that members had shared by then.
+        brought: the same of another family, see `family_shared.Known`.
+        noise: σ² of rewards and of bills.
+        shared: the family's estimate from `numbers` and `brought`.
         reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
-    heard: tuple[Heard, Heard]
-    said: dict[str, dict[str, Packed]]
+    reported: tuple[MemberSums, MemberSums]
+    numbers: MemberNumbers
     brought: dict[str, Packed]
     noise: tuple[float, float]
     reports: int
@@ -38,10 +40,11 @@ class Estimating:
 
     def run(self) -> None:
         """Fit the estimates to the reports, in some 10 ms for 50 members with 3 models each."""
-        for kin, heard, noise in zip(self.sides, self.heard, self.noise, strict=True):
+        for kin, reported, noise in zip(self.sides, self.reported, self.noise, strict=True):
             sums = {
                 member: {model: sums_of(data, kin.d) for model, data in of.items()}
-                for member, of in heard.items()
+                for member, of in reported.items()
             }
             fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
-        self.shared = Shared.of(self.said, self.sides[0].aside | self.sides[1].aside, self.brought)
+        aside = self.sides[0].aside | self.sides[1].aside
+        self.shared = Shared.of(self.numbers, aside, self.brought)

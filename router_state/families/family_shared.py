@@ -57,7 +57,7 @@ class Known:
 
 @dataclass(slots=True, eq=False)
 class _Of:
-    """Numbers of one subject and model: the members that told them, W and z of shape (n, p), and
+    """Numbers of one subject and model: the members that share them, W and z of shape (n, p), and
     the knowledge that another family brought."""
 
     names: list[str]
@@ -68,48 +68,48 @@ class _Of:
     tau2: Vector = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def stacked(cls, said: Mapping[str, Numbers], brought: Known | None) -> _Of:
+    def stacked(cls, numbers: Mapping[str, Numbers], brought: Known | None) -> _Of:
         """Return the numbers of members as one stack. Of a verifier that has other bins here,
         nothing is brought."""
-        names = sorted(said)
-        p = len(next(iter(said.values())).precision) if said else _size(brought)
+        names = sorted(numbers)
+        p = len(next(iter(numbers.values())).precision) if numbers else _size(brought)
         if brought is None or _size(brought) != p:
             brought = Known(Numbers(np.zeros(p), np.zeros(p)), np.ones(p))
         W, z = np.zeros((2, len(names), p))
         for k, name in enumerate(names):
-            W[k], z[k] = said[name].precision, said[name].means
+            W[k], z[k] = numbers[name].precision, numbers[name].means
         at = {name: k for k, name in enumerate(names)}
         return cls(names, at, W, z, brought, brought.tau2)
 
     def sums(self, J: Matrix) -> Numbers:
         """Return the sums of statements of the weights J, and of what was brought."""
-        told = self.brought.numbers
-        return Numbers(J.sum(0) + told.precision, (J * self.z).sum(0) + told.weighted)
+        more = self.brought.numbers
+        return Numbers(J.sum(0) + more.precision, (J * self.z).sum(0) + more.weighted)
 
 
 class Shared:
     """A family's knowledge of the numbers that its members share.
 
     Attributes:
-        known: numbers by subject and model; weights: w_r by subject and member.
+        stacks: numbers by subject and model; weights: w_r by subject and member.
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, str], _Of] = {}
+        self.stacks: dict[tuple[str, str], _Of] = {}
         self.weights: dict[tuple[str, str], float] = {}
 
     @classmethod
     def of(
         cls,
-        said: Mapping[str, Mapping[str, Packed]],
+        numbers: Mapping[str, Mapping[str, Packed]],
         aside: set[str],
         brought: Mapping[str, Packed] | None = None,
     ) -> Shared:
         """Estimate from the numbers of all members.
 
         Args:
-            said: by member and model; those of `aside` do not count.
-            brought: what another family knew, by model, see `Known`.
+            numbers: by member and model; those of `aside` do not count.
+            brought: the same of another family, by model, see `Known`.
         """
         found: dict[tuple[str, str], dict[str, Numbers]] = {}
         elsewhere = {
@@ -117,23 +117,23 @@ class Shared:
             for model, subjects in (brought or {}).items()
             for subject, data in subjects.items()
         }
-        for member, models in said.items():
+        for member, models in numbers.items():
             for model, subjects in models.items():
                 for subject, data in subjects.items() if member not in aside else ():
                     found.setdefault((subject, model), {})[member] = numbers_of(data)
         one = cls()
-        one.known = {
+        one.stacks = {
             key: _Of.stacked(_alike(found.get(key, {})), elsewhere.get(key))
             for key in {**elsewhere, **found}
         }
         for _ in range(SHARED_ROUNDS):
-            for subject in sorted({subject for subject, _ in one.known}):
+            for subject in sorted({subject for subject, _ in one.stacks}):
                 one._move(subject)
         return one
 
     def forget(self, member: str) -> None:
         """Forget a member that has left."""
-        for one in self.known.values():
+        for one in self.stacks.values():
             if (k := one.at.get(member)) is not None:
                 one.W[k] = 0.0
 
@@ -144,7 +144,7 @@ class Shared:
         """Move the scatters of a subject's numbers, and its members' weights, by one step."""
         freedom, squares = {}, {}
         misfit: dict[str, list[float]] = {}
-        for (of, model), one in self.known.items():
+        for (of, model), one in self.stacks.items():
             if of != subject:
                 continue
             w = self._weights(subject, one)[:, None]
@@ -166,10 +166,10 @@ class Shared:
         for models in by_size.values():
             all_squares = np.sum([squares[model] for model in models], axis=0)
             all_freedom = np.sum([freedom[model] for model in models], axis=0)
-            first = np.mean([self.known[subject, model].brought.tau2 for model in models], axis=0)
+            first = np.mean([self.stacks[subject, model].brought.tau2 for model in models], axis=0)
             common = (all_squares + GUESSED * first) / (all_freedom + GUESSED)
             for model in models:
-                one = self.known[subject, model]
+                one = self.stacks[subject, model]
                 guess = common * one.brought.tau2 / first
                 tau2 = (squares[model] + GUESSED * guess) / (freedom[model] + GUESSED)
                 one.tau2 = np.maximum(tau2, LEAST_SCATTER)
@@ -179,10 +179,10 @@ class Shared:
         usual = min(float(np.median(list(found.values()))), 1.0) if found else 1.0
         self.weights |= {(subject, name): min(one / usual, 1.0) for name, one in found.items()}
 
-    def told(self, member: str, model: str) -> dict[str, Numbers]:
-        """Return what all other members say of a member's numbers of a model, by subject."""
+    def numbers_for(self, member: str, model: str) -> dict[str, Numbers]:
+        """Return the prior of all other members for a member's numbers of a model, by subject."""
         found = {}
-        for (subject, of), one in self.known.items():
+        for (subject, of), one in self.stacks.items():
             if of != model:
                 continue
             J = _information(one.W, one.tau2, self._weights(subject, one)[:, None])
@@ -194,10 +194,10 @@ class Shared:
                 found[subject] = Numbers(precision, precision * known.means)
         return found
 
-    def knows(self, model: str) -> dict[str, Known]:
+    def known_of(self, model: str) -> dict[str, Known]:
         """Return what all members together, and what was brought, say of a model, by subject."""
         found = {}
-        for (subject, of), one in self.known.items():
+        for (subject, of), one in self.stacks.items():
             if of == model:
                 J = _information(one.W, one.tau2, self._weights(subject, one)[:, None])
                 known = Known(one.sums(J), one.tau2)
@@ -207,7 +207,7 @@ class Shared:
 
     def apart(self, subject: str, model: str) -> Vector:
         """Return the estimated deviations between members, in units of those that were expected."""
-        return np.asarray(np.sqrt(self.known[subject, model].tau2), np.float64)
+        return np.asarray(np.sqrt(self.stacks[subject, model].tau2), np.float64)
 
 
 def _information(W: Matrix, tau2: Vector, w: Matrix) -> Matrix:
@@ -215,11 +215,11 @@ def _information(W: Matrix, tau2: Vector, w: Matrix) -> Matrix:
     return np.asarray(W / (1.0 + W * tau2 / w), np.float64)
 
 
-def _alike(said: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def _alike(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """Return those with as many numbers as most have: a verifier may have other bins elsewhere."""
-    sizes = [len(one.precision) for one in said.values()]
+    sizes = [len(one.precision) for one in numbers.values()]
     usual = max(sorted(set(sizes)), key=sizes.count, default=0)
-    return {name: one for name, one in said.items() if len(one.precision) == usual}
+    return {name: one for name, one in numbers.items() if len(one.precision) == usual}
 
 
 def _size(known: Known | None) -> int:

@@ -1,5 +1,4 @@
-"""Calibrate judges: subtract their offsets from their labels, and set aside the judges that say
-nothing.
+"""Calibrate judges: subtract their offsets from their labels, and set aside uninformative judges.
 
 A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
 a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
@@ -23,8 +22,9 @@ from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
 from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
-from router_state.sources.saying import says_nothing
-from router_state.sources.shared_offsets import TOLD, ToldOffsets, take
+from router_state.sources.shared_offsets import PIECE as OTHERS
+from router_state.sources.shared_offsets import OthersOffsets, take
+from router_state.sources.uninformative import is_uninformative
 
 
 class Calibration:
@@ -33,21 +33,21 @@ class Calibration:
     Attributes:
         declared: the router's sources; cells: pairs by judge and model, see `MeasuredSources`.
         labels: sums of the labels that are in force, by judge and model.
-        told: offsets that other routers of a family told.
+        others: offsets that other routers of a family share.
     """
 
-    __slots__ = ("cells", "declared", "journal", "labels", "told")
+    __slots__ = ("cells", "declared", "journal", "labels", "others")
 
     def __init__(self, journal: Journal, cells: dict[Of, Cell]) -> None:
         self.journal, self.cells, self.declared = journal, cells, DeclaredSources()
         self.labels: dict[Of, LearnedLabels] = {}
-        self.told: ToldOffsets = {}
+        self.others: OthersOffsets = {}
 
     def declare(self, declared: DeclaredSources, arms: Arms) -> None:
         """Put a declaration in force; the labels of a source that is no judge any more count as
         they are."""
         self.declared = declared
-        self._forget_told([of for of in self.told if of[0] not in declared.judges])
+        self._forget_others([of for of in self.others if of[0] not in declared.judges])
         gone = [of for of in self.labels if of[0] not in declared.judges]
         for judge in dict.fromkeys((*declared.judges, *(judge for judge, _ in gone))):
             self.follow(judge, arms)
@@ -56,20 +56,20 @@ class Calibration:
     def without(self, model: str, arms: Arms) -> None:
         """Forget a model."""
         self._drop([of for of in self.labels if of[1] == model])
-        self._forget_told([of for of in self.told if of[1] == model])
+        self._forget_others([of for of in self.others if of[1] == model])
         for judge in self.declared.judges:
             self.follow(judge, arms)
 
-    def take_told(self, found: ByModel | None, arms: Arms) -> None:
-        """Take over the offsets that others tell, see `shared_offsets.take`."""
-        for judge in sorted(take(self.told, self.declared.judges, found)):
-            self.journal.pieces.add(TOLD)
+    def take_others(self, found: ByModel | None, arms: Arms) -> None:
+        """Take over other routers' offsets, see `shared_offsets.take`."""
+        for judge in sorted(take(self.others, self.declared.judges, found)):
+            self.journal.pieces.add(OTHERS)
             self.follow(judge, arms)
 
-    def _forget_told(self, gone: list[Of]) -> None:
+    def _forget_others(self, gone: list[Of]) -> None:
         for of in gone:
-            del self.told[of]
-            self.journal.pieces.add(TOLD)
+            del self.others[of]
+            self.journal.pieces.add(OTHERS)
 
     def _drop(self, gone: list[Of]) -> None:
         for of in gone:
@@ -90,14 +90,14 @@ class Calibration:
     def begun(self, of: Of, arms: Arms, born: int) -> LearnedLabels | None:
         """Return the sums in which a new label of a judge and model is counted. None: the source is
         no judge, or its model is not in the portfolio. For new sums the next pair sets the offset,
-        or what others told.
+        or other routers' offsets.
         """
         judge, model = of
         if judge not in self.declared.judges or arms.find(model) is None:
             return None
         if of not in self.labels:
             self.labels[of] = LearnedLabels.empty(arms.d, born, aside=self.is_aside(judge))
-            if self.told:
+            if self.others:
                 wanted = self._offsets(judge, arms, self._within(judge, arms))
                 self.labels[of].offset = wanted.get(model, 0.0)
         return self.labels[of]
@@ -105,7 +105,7 @@ class Calibration:
     def count(
         self, of: Of, arms: Arms, x: Vector, label: Label, *, weight: float, times: float
     ) -> None:
-        """Count a label that the model has learned; −1 times: no more.
+        """Count a label that the model has learned; `times` −1 removes it.
 
         Args:
             weight: the label's weight when it was learned.
@@ -127,7 +127,7 @@ class Calibration:
     def follow(self, judge: str, arms: Arms) -> None:
         """Apply the present offset of a judge to the labels that models have learned of it."""
         within, was = self._within(judge, arms), self.is_aside(judge)
-        aside = self.declared.may_set_aside(judge) and says_nothing(within, already=was)
+        aside = self.declared.may_set_aside(judge) and is_uninformative(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))
         if aside != was and any(True for _ in self._of(judge)):
             if aside:
@@ -135,7 +135,7 @@ class Calibration:
             self._set_aside(judge, arms, aside)
 
     def is_aside(self, judge: str) -> bool:
-        """Tell whether a judge's labels are not learned, as they say nothing."""
+        """Tell whether a judge is set aside: its labels are uninformative, and are not learned."""
         return any(one.aside for _, one in self._of(judge))
 
     def _within(self, judge: str, arms: Arms) -> Within:
@@ -155,18 +155,18 @@ class Calibration:
                 every = every.plus(cell.all)
                 learned, mean = (0.0, 0.0) if one is None else one.mean()
                 pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        told = {model: one for (of, model), one in self.told.items() if of == judge}
-        common, own = offsets(pairs, within, Within.of([every]), told)
+        others = {model: one for (of, model), one in self.others.items() if of == judge}
+        common, own = offsets(pairs, within, Within.of([every]), others)
         return {model: own.get(model, common) for model in arms.names}
 
-    def _take_off(self, judge: str, arms: Arms, wanted: dict[str, float]) -> None:
+    def _take_off(self, judge: str, arms: Arms, offsets: dict[str, float]) -> None:
         """Take these offsets off all labels of a judge, in place of those before."""
         for of, one in self._of(judge):
-            offset, arm = wanted.get(of[1], 0.0), arms.find(of[1])
+            offset, arm = offsets.get(of[1], 0.0), arms.find(of[1])
             if offset == one.offset or arm is None:
                 continue
             one.forget(arm.rewards.forgotten)
-            arm.rewards.revise(one.held(), difference=one.offset - offset, discount=1.0)
+            arm.rewards.revise(one.in_regression(), difference=one.offset - offset, discount=1.0)
             one.offset = offset
             self.journal.pieces.add(piece_of(of))
             self.journal.jumped = True
@@ -191,10 +191,10 @@ class Calibration:
     @property
     def pieces(self) -> tuple[str, ...]:
         """Names of the pieces with the sums."""
-        return (*map(piece_of, self.labels), *((TOLD,) if self.told else ()))
+        return (*map(piece_of, self.labels), *((OTHERS,) if self.others else ()))
 
     def faults(self, arms: Arms) -> Iterator[str]:
-        """Yield the faults of sums that can't be true."""
+        """Yield a description of each part of the sums that is impossible."""
         for (judge, model), one in self.labels.items():
             arm = arms.find(model)
             is_known = arm is not None and 0.0 <= one.forgotten <= arm.rewards.forgotten

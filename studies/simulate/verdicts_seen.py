@@ -125,4 +125,4 @@ class VerdictsSeen:
             if (label := self._labels.get(request_id)) is not None:
                 shared.note(table, k, j, reward=mean, variance=variance, label=label)
                 table.learn(k, j, mean, variance, label)
-        return shared.tellable(table)
+        return shared.shareable(table)

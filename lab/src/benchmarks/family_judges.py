@@ -68,9 +68,9 @@ def play(
                 engine.play(Judged(f"r{i}", float(world.gold[i, chosen[i]]), "human", 2))
         if t == 0 or member.is_due(told_of) or t == n + DELAY - 1:
             report = member.reported(name, "")
-            house.hear(report if share else without_shared(report))
+            house.take_report(report if share else without_shared(report))
             told_of = member.seen
-            for told in house.owner.tell(name):
+            for told in house.owner.priors_for(name):
                 engine.play(told, float(t))
     return np.asarray(world.gold[np.arange(n), chosen])
 

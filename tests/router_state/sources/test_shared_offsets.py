@@ -14,18 +14,18 @@ from router_state.config import LIVE, ModelConfig, Price, RouterConfig
 from router_state.events import Judged
 from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_member import Family
-from router_state.families.family_reports import Model, Told
+from router_state.families.family_reports import MemberPrior, Model
 from router_state.shared_numbers import Numbers, bytes_of
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.measured_sources import MeasuredSources
 from router_state.sources.parting import Cell
 from router_state.sources.shared_offsets import (
-    LEAST_PAIRS_TOLD,
+    LEAST_PAIRS_SHARED,
     OFFSETS_APART,
-    ToldOffsets,
+    OthersOffsets,
     pack,
+    shareable,
     take,
-    tellable,
     unpack,
 )
 from router_state.state import restoring, state_pieces
@@ -55,14 +55,14 @@ def config(*, family: bool = True, calibrate: str = "on") -> RouterConfig:
     return RouterConfig(models, None, D, "live", LIVE, capabilities=declared, offset=3)
 
 
-def told(n: int, offsets: dict[str, float], precision: float = 400.0) -> Told:
+def told(n: int, offsets: dict[str, float], precision: float = 400.0) -> MemberPrior:
     """Return a prior that tells offsets of the judge."""
     unit = precision * OFFSETS_APART**2
     models = {}
     for name, value in offsets.items():
         numbers = Numbers(np.array([unit]), np.array([unit * value / OFFSETS_APART]))
         models[name] = Model(shared={"sources:judge": bytes_of(numbers)})
-    return Told("all", 3, n, models)
+    return MemberPrior("all", 3, n, models)
 
 
 def judged(engine: Played, first: int, count: int, *, seed: int = 0) -> None:
@@ -78,9 +78,9 @@ def expected(engine: Played) -> list[float]:
 
 
 def test_nothing_leaves_before_twenty_pairs_and_of_few_only_the_mean() -> None:
-    few = tellable(["judge"], NAMES, cells({"a": int(LEAST_PAIRS_TOLD) - 1}))
+    few = shareable(["judge"], NAMES, cells({"a": int(LEAST_PAIRS_SHARED) - 1}))
     assert few == {}
-    found = tellable(["judge"], NAMES, cells({"a": 30, "b": 10}))
+    found = shareable(["judge"], NAMES, cells({"a": 30, "b": 10}))
     means = {name: OFFSETS_APART * one["judge"].means[0] for name, one in found.items()}
     assert means["a"] == pytest.approx(0.2, abs=1e-3)
     assert means["b"] == pytest.approx((30 * 0.2 + 10 * 0.4) / 40, abs=1e-3)
@@ -131,14 +131,14 @@ def test_what_is_told_of_a_judge_that_is_declared_no_more_is_forgotten() -> None
     engine = Played.start(config())
     engine.play(told(1, {"a": 0.3, "b": 0.3}))
     sources = engine.state.having(MeasuredSources)
-    assert sources is not None and len(sources.calibration.told) == 2
+    assert sources is not None and len(sources.calibration.others) == 2
     declared = {"sources": DeclaredSources("human", ("other",)), "family": FamilyDeclared("all")}
     engine.configure(replace(config(), capabilities=declared, offset=4), now=1.0)
-    assert sources.calibration.told == {} and engine.state.having(Family) is not None
+    assert sources.calibration.others == {} and engine.state.having(Family) is not None
 
 
 def test_what_is_told_comes_back_from_its_bytes_and_nothing_counts_for_nothing() -> None:
-    kept: ToldOffsets = {}
+    kept: OthersOffsets = {}
     one = Numbers(np.array([4.0]), np.array([2.0]))
     assert take(kept, ["judge"], {"a": {"judge": one}}) == {"judge"}
     assert unpack(pack(kept)) == kept

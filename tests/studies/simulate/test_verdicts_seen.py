@@ -97,8 +97,8 @@ def test_a_family_of_histories_tells_what_verdicts_mean() -> None:
 
     owner = FamilyOwner("g", lambda piece: None)
     owner.bring(brought_of(known))
-    owner.hear(Report("g", "new", 1, 0, D, "", names=("m0", "m1")))
-    (told,) = owner.tell("new")
+    owner.take_report(Report("g", "new", 1, 0, D, "", names=("m0", "m1")))
+    (told,) = owner.priors_for("new")
     for name in ("m0", "m1"):
         one = numbers_of(told.models[name].shared["attempts:judge"])
         np.testing.assert_allclose(
