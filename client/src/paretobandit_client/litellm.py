@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
 NEEDS = "pb_needs"
-"""Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
-plugin is shown no tools and no response format."""
+"""Key of a call's `metadata` with needs that its messages do not show, see `Needs`: a plugin is
+shown no tools and no response format."""
 NARROWED = "_routing_plugin_candidate_models"
 """Key of a call's metadata under which LiteLLM keeps the candidates that its plugins left."""
 SEEN = ("follows", "verdicts", "signals")
@@ -204,7 +204,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
         """Note which model an attempt of a call goes to, add the parameters of the chosen variant,
-        and collect an answer that has to pass; LiteLLM calls this before each.
+        and collect an answer that a verifier looks at. LiteLLM calls this before each attempt.
         """
         metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)
