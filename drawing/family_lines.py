@@ -47,12 +47,8 @@ def known_lines(family: FamilyEstimated | None) -> list[str]:
     if not family.members:
         lines.append("what it knows was brought from elsewhere")
     subjects = {name for model in family.models for name in model.shared or ()}
-    for kind, words in (
-        ("attempts:", "what verdicts mean"),
-        ("sources:", "how far off judges are"),
-    ):
-        if names := sorted(name.removeprefix(kind) for name in subjects if name.startswith(kind)):
-            lines.append(f"it knows {words}: {', '.join(names)}")
+    if names := sorted(name.removeprefix("attempts:") for name in subjects):
+        lines.append(f"it knows what verdicts mean: {', '.join(names)}")
     if aside:
         lines.append(f"{_count(aside, 'member')} left out of what the others get")
     return lines

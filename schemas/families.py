@@ -58,8 +58,7 @@ class ModelSums(Content):
     rewards: Packed = ""
     bills: Packed = ""
     shared: Annotated[dict[Subject, SharedNumbers], Field(max_length=64)] | None = optional(
-        "What members share of this model beside: what verifiers' verdicts mean, and by how much "
-        "judges are above gold; absent: nothing"
+        "What members share of this model beside: what verifiers' verdicts mean; absent: nothing"
     )
 
 
@@ -129,8 +128,7 @@ class ModelListed(Content):
     rewards: SideListed | None = optional()
     bills: SideListed | None = optional()
     shared: Annotated[dict[Subject, SharedKnown], Field(max_length=64)] | None = optional(
-        "What is known of this model beside: what verifiers' verdicts mean, and by how much judges "
-        "are above gold; absent: nothing"
+        "What is known of this model beside: what verifiers' verdicts mean; absent: nothing"
     )
 
 

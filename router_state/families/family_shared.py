@@ -28,7 +28,7 @@ SHARED_ROUNDS = 12
 LEAST_SCATTER = 1.0 / MEMORY
 """Least τ²: what counts for more than a memory would be forgotten no faster than it is learned."""
 
-LEAST_PRECISION = 1e-3
+LEAST_SHARED_PRECISION = 1e-3
 """Precision up to which a family says nothing of a number."""
 
 
@@ -190,7 +190,7 @@ class Shared:
                 J[k] = 0.0
             known = one.sums(J)
             precision = known.precision / (1.0 + one.tau2 * known.precision)
-            if precision.max() > LEAST_PRECISION:
+            if precision.max() > LEAST_SHARED_PRECISION:
                 found[subject] = Numbers(precision, precision * known.means)
         return found
 
@@ -201,7 +201,7 @@ class Shared:
             if of == model:
                 J = _information(one.W, one.tau2, self._weights(subject, one)[:, None])
                 known = Known(one.sums(J), one.tau2)
-                if known.numbers.precision.max() > LEAST_PRECISION:
+                if known.numbers.precision.max() > LEAST_SHARED_PRECISION:
                     found[subject] = known
         return found
 

@@ -16,14 +16,11 @@ from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.kernel import conclude_with, exp_of
 from router_state.record import Label
-from router_state.shared_numbers import ByModel
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
 from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
-from router_state.sources.shared_offsets import PIECE as OTHERS
-from router_state.sources.shared_offsets import OthersOffsets, take
 from router_state.sources.uninformative import is_uninformative
 
 
@@ -33,21 +30,18 @@ class Calibration:
     Attributes:
         declared: the router's sources; cells: pairs by judge and model, see `MeasuredSources`.
         labels: sums of the labels that are in force, by judge and model.
-        others: offsets that other routers of a family share.
     """
 
-    __slots__ = ("cells", "declared", "journal", "labels", "others")
+    __slots__ = ("cells", "declared", "journal", "labels")
 
     def __init__(self, journal: Journal, cells: dict[Of, Cell]) -> None:
         self.journal, self.cells, self.declared = journal, cells, DeclaredSources()
         self.labels: dict[Of, LearnedLabels] = {}
-        self.others: OthersOffsets = {}
 
     def declare(self, declared: DeclaredSources, arms: Arms) -> None:
         """Put a declaration in force; the labels of a source that is no judge any more count as
         they are."""
         self.declared = declared
-        self._forget_others([of for of in self.others if of[0] not in declared.judges])
         gone = [of for of in self.labels if of[0] not in declared.judges]
         for judge in dict.fromkeys((*declared.judges, *(judge for judge, _ in gone))):
             self.follow(judge, arms)
@@ -56,20 +50,8 @@ class Calibration:
     def without(self, model: str, arms: Arms) -> None:
         """Forget a model."""
         self._drop([of for of in self.labels if of[1] == model])
-        self._forget_others([of for of in self.others if of[1] == model])
         for judge in self.declared.judges:
             self.follow(judge, arms)
-
-    def take_others(self, found: ByModel | None, arms: Arms) -> None:
-        """Take over other routers' offsets, see `shared_offsets.take`."""
-        for judge in sorted(take(self.others, self.declared.judges, found)):
-            self.journal.pieces.add(OTHERS)
-            self.follow(judge, arms)
-
-    def _forget_others(self, gone: list[Of]) -> None:
-        for of in gone:
-            del self.others[of]
-            self.journal.pieces.add(OTHERS)
 
     def _drop(self, gone: list[Of]) -> None:
         for of in gone:
@@ -89,17 +71,13 @@ class Calibration:
 
     def begun(self, of: Of, arms: Arms, born: int) -> LearnedLabels | None:
         """Return the sums in which a new label of a judge and model is counted. None: the source is
-        no judge, or its model is not in the portfolio. For new sums the next pair sets the offset,
-        or other routers' offsets.
+        no judge, or its model is not in the portfolio. For new sums the next pair sets the offset.
         """
         judge, model = of
         if judge not in self.declared.judges or arms.find(model) is None:
             return None
         if of not in self.labels:
             self.labels[of] = LearnedLabels.empty(arms.d, born, aside=self.is_aside(judge))
-            if self.others:
-                wanted = self._offsets(judge, arms, self._within(judge, arms))
-                self.labels[of].offset = wanted.get(model, 0.0)
         return self.labels[of]
 
     def count(
@@ -155,8 +133,7 @@ class Calibration:
                 every = every.plus(cell.all)
                 learned, mean = (0.0, 0.0) if one is None else one.mean()
                 pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        others = {model: one for (of, model), one in self.others.items() if of == judge}
-        common, own = offsets(pairs, within, Within.of([every]), others)
+        common, own = offsets(pairs, within, Within.of([every]))
         return {model: own.get(model, common) for model in arms.names}
 
     def _take_off(self, judge: str, arms: Arms, offsets: dict[str, float]) -> None:
@@ -191,7 +168,7 @@ class Calibration:
     @property
     def pieces(self) -> tuple[str, ...]:
         """Names of the pieces with the sums."""
-        return (*map(piece_of, self.labels), *((OTHERS,) if self.others else ()))
+        return tuple(map(piece_of, self.labels))
 
     def faults(self, arms: Arms) -> Iterator[str]:
         """Yield a description of each part of the sums that is impossible."""

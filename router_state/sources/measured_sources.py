@@ -15,15 +15,12 @@ from router_state.config import Vector
 from router_state.events import Judged
 from router_state.packing.framing import Json, converted
 from router_state.record import Label, RequestRecord, Weighed
-from router_state.shared_numbers import ByModel
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
-from router_state.sources.shared_offsets import PIECE as OTHERS
-from router_state.sources.shared_offsets import pack, shareable, unpack
 from router_state.sources.source_labels import Labels, SourceLabel, in_force, with_label
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
@@ -219,16 +216,6 @@ class MeasuredSources(Capability):
         for labels in self.calibration.labels.values():
             labels.born = NO_CELL
 
-    # What a family learns of judges.
-
-    def shares(self) -> ByModel:
-        """See Capability."""
-        return shareable(self.declared.judges, self.arms.names, self.pairs.cells)
-
-    def take_shared(self, numbers: ByModel | None) -> None:
-        """See Capability: offsets follow from own pairs and from other routers' offsets."""
-        self.calibration.take_others(numbers, self.arms)
-
     # Its state.
 
     @property
@@ -241,8 +228,6 @@ class MeasuredSources(Capability):
         if piece.startswith(LABELS):
             labels = self.calibration.labels.get(pieced(piece))
             return None if labels is None else labels.pack()
-        if piece == OTHERS:
-            return pack(self.calibration.others) if self.calibration.others else None
         return self.pairs.pack(piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
@@ -252,8 +237,6 @@ class MeasuredSources(Capability):
         sources, models = (self.declared.gold, *self.declared.judges), (*self.arms.names, ITSELF)
         cells = list(product(sources, models))
         self.pairs.restore(cells, piece)
-        if body := piece(OTHERS):
-            self.calibration.others = unpack(body)
         for cell in cells:
             if body := piece(piece_of(cell)):
                 self.calibration.labels[cell] = LearnedLabels.unpack(body, self.arms.d)

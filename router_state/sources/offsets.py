@@ -21,8 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import Within
 
@@ -50,13 +48,6 @@ class ModelPairs(NamedTuple):
     mean: float
 
 
-class OthersOffset(Struct, frozen=True, array_like=True):
-    """The offset of a model as other routers share it: precision, and precision × mean."""
-
-    precision: float
-    weighted: float
-
-
 class _ModelOffset(NamedTuple):
     """The offset of a model as its pairs say, and its variance."""
 
@@ -74,10 +65,7 @@ class _Fit(NamedTuple):
 
 
 def offsets(
-    pairs: Mapping[str, ModelPairs],
-    within: Within,
-    whole: Within,
-    others: Mapping[str, OthersOffset] | None = None,
+    pairs: Mapping[str, ModelPairs], within: Within, whole: Within
 ) -> tuple[float, dict[str, float]]:
     """Return the offset of a model without a pair, and those of the models with pairs.
 
@@ -85,10 +73,8 @@ def offsets(
         within: variances of both labels within models.
         whole: variances over the pairs of all models. They show how noisy a pair is also where each
             model has a pair or two, too few for variances within models.
-        others: offsets that other routers of a family share; they count as pairs do.
     """
     by_model = _model_offsets(pairs, within, whole)
-    by_model |= {name: _with(by_model.get(name), one) for name, one in (others or {}).items()}
     if not by_model:
         return 0.0, {}
     fits = [_fit(by_model, tau, prior) for tau, prior in SCATTERS]
@@ -124,14 +110,6 @@ def _model_offsets(
             doubt += (1.0 - slope) ** 2 * within.yy / one.learned
         found[model] = _ModelOffset(offset, doubt)
     return found
-
-
-def _with(own: _ModelOffset | None, others: OthersOffset) -> _ModelOffset:
-    """Return the offset of a model by its own pairs and by other routers."""
-    precision = 0.0 if own is None else 1.0 / own.variance
-    weighted = 0.0 if own is None else own.offset / own.variance
-    total = precision + others.precision
-    return _ModelOffset((weighted + others.weighted) / total, 1.0 / total)
 
 
 def _fit(by_model: Mapping[str, _ModelOffset], tau: float, prior: float) -> _Fit:

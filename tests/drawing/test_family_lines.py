@@ -42,13 +42,10 @@ def test_a_router_that_is_left_out_or_refused_says_why() -> None:
 def test_a_family_says_what_it_is_made_of() -> None:
     one = estimated("support", member("chat"))
     assert known_lines(one) == ["1 member, 2 models, contexts of 26 dimensions"]
-    shared = {"attempts:judge": "", "attempts:tests": "", "sources:judge": ""}
+    shared = {"attempts:judge": "", "attempts:tests": ""}
     models = tuple(model.model_copy(update={"shared": shared}) for model in one.models)
     known = known_lines(one.model_copy(update={"models": models}))
-    assert known[1:] == [
-        "it knows what verdicts mean: judge, tests",
-        "it knows how far off judges are: judge",
-    ]
+    assert known[1:] == ["it knows what verdicts mean: judge, tests"]
     two = estimated("support", member("chat"), member("odd", aside=True))
     assert known_lines(two)[1] == "1 member left out of what the others get"
     assert known_lines(estimated("support"))[1] == "what it knows was brought from elsewhere"
