@@ -313,8 +313,8 @@ def _said(request: Request) -> Mapping[str, Json] | None:
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:
-    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
-    left out.
+    """Return the outcomes of each model in `metadata.outcomes`; an outcome that is not two numbers
+    is left out.
     """
     if not isinstance(found, dict):
         return {}
