@@ -3,12 +3,11 @@
     python -m benchmarks.family_bounds                # 30 drawn worlds
     python -m benchmarks.family_bounds --oracle sources --seeds 10
 
-In each world a first router learns from labels of all its requests, or of as few as a newcomer
-has. A newcomer to the same world
-then takes over the first router's tables of verifiers, or its pairs of judge and gold, before its
-own first request. No family could tell more, as members are never more alike. Beside it the same
-newcomer starts cold. What either knows of models is its own, or the same. Labels come 100 requests
-late.
+In each world a first router learns from labels of all its requests, or of as few as a newcomer has.
+A newcomer to the same world then takes over the first router's tables of verifiers, or its pairs of
+judge and gold, before its own first request. No family could tell more, as members are never more
+alike. Beside it the same newcomer starts cold. What either knows of models is its own, or the same.
+Labels come 100 requests late.
 """
 
 from __future__ import annotations
