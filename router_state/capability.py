@@ -265,13 +265,25 @@ class Capability:
         return Taught(x, reward)
 
     def verified(
-        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, now: float
     ) -> Heard | None:
         """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
         plan keeps it, and the observation that the model learns. None: the verifier belongs to
         another capability.
         """
         return None
+
+    def overdue(
+        self, opened: Mapping[str, float], records: Records, now: float, longest: float
+    ) -> Iterable[str]:
+        """Return requests with a plan whose verdict should have come by now, after a decision. Each
+        is returned once; a restored state returns the same ones.
+
+        Args:
+            opened: {request_id: decided_at} of requests whose bill is awaited, in order of seq.
+            longest: seconds for which a bill is awaited.
+        """
+        return ()
 
     def expired(self, record: RequestRecord) -> None:
         """Note that a request's bill is no longer awaited."""
@@ -361,6 +373,7 @@ class Hooks(Struct, frozen=True, gc=False):
     taken: tuple[Callable[[RequestRecord, Judged, object, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[
-        Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...
+        Callable[[Verified, RequestRecord, Plan, Vector | None, float], Heard | None], ...
     ] = ()
+    overdue: tuple[Callable[[Mapping[str, float], Records, float, float], Iterable[str]], ...] = ()
     moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

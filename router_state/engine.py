@@ -104,7 +104,10 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
-    return state.journal.collect(APPLIED, record, {request_id: record})
+    changed = {request_id: record}
+    if state.hooks.overdue:
+        changed |= planned.let_go(state, records)
+    return state.journal.collect(APPLIED, record, changed)
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:

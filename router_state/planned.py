@@ -1,5 +1,6 @@
 """Apply the bills and verdicts of a request that has a plan: each call has a bill of its own, and a
-verdict decides whether the next one is still awaited."""
+verdict decides whether the next one is still awaited. For a verdict that is overdue no money is
+kept."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Verified
 from router_state.plan import NOTHING, Plan, Step
-from router_state.record import PLAIN, Call, RequestRecord, Settlement
+from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost
 
@@ -94,7 +95,7 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = feedback.context_of(state, event.x) if record.x is None else record.x
-    found = (verified(event, record, plan, x) for verified in state.hooks.verified)
+    found = (verified(event, record, plan, x, state.latest) for verified in state.hooks.verified)
     said = next((one for one in found if one is not None), None)
     if said is None:
         raise UnknownVerifier(
@@ -106,14 +107,34 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    charged = record.charged_usd
-    moved_usd = _book(state, event.request_id, record, now, revision=None)
-    state.pacer.settle(charged + moved_usd, charged, False)
-    for moved in state.hooks.moved:
-        moved(record, moved_usd)
+    _move(state, event.request_id, record, structs.replace(now, overdue=False))
     if record.label is None and now.last > plan.last:
         record.answered_by = now.steps[now.last].model
     return APPLIED if before is None else REVISED
+
+
+def let_go(state: RouterState, records: Records) -> dict[str, RequestRecord]:
+    """Stop keeping money for calls that an overdue verdict would lead to; return the records of
+    these requests. Bills and verdicts that come all the same are booked as before.
+    """
+    found: dict[str, RequestRecord] = {}
+    longest = state.config.knobs.commitment_ttl_seconds
+    for overdue in state.hooks.overdue:
+        for request_id in overdue(state.open_commitments, records, state.latest, longest):
+            found[request_id] = record = records[request_id]
+            assert record.plan is not None
+            _move(state, request_id, record, structs.replace(record.plan, overdue=True))
+            records[request_id] = record
+    return found
+
+
+def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan) -> None:
+    """Store a changed plan, and charge the request what it changes, without a bill."""
+    charged = record.charged_usd
+    moved_usd = _book(state, request_id, record, plan, revision=None)
+    state.pacer.settle(charged + moved_usd, charged, False)
+    for moved in state.hooks.moved:
+        moved(record, moved_usd)
 
 
 def _having(plan: Plan | None, attempt: int) -> Plan:

@@ -78,6 +78,8 @@ class Pairs(Struct, array_like=True, gc=False):
             the other sign where the answer did not pass.
         told: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
+        given_seconds: time that verdicts on first answers are given, see `verdict_waits`; 0: not
+            known.
     """
 
     since: float
@@ -92,6 +94,7 @@ class Pairs(Struct, array_like=True, gc=False):
     told: bool = False
     awaited: float = 0.0
     came: float = 0.0
+    given_seconds: float = 0.0
 
     def add(self, above: float, *, passes: bool) -> None:
         """Add a pair whose label is by this much above what was expected of the answer."""
@@ -181,6 +184,7 @@ class Pairs(Struct, array_like=True, gc=False):
         sums = [self.passed, self.stopped, self.older, *self.blocks]
         finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
         counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0
+        finite = finite and 0.0 <= self.given_seconds < math.inf
         return finite and counts and 0 < len(self.blocks) <= BLOCKS and self.first >= 1
 
 

@@ -17,6 +17,7 @@ from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
+from router_state.attempts.verdict_waits import VerdictWaits, until_of
 from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import Told, standings
 from router_state.billing import Billing
@@ -28,7 +29,7 @@ from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
-from router_state.record import RequestRecord
+from router_state.record import Records, RequestRecord
 from router_state.shared_numbers import ByModel
 
 
@@ -62,10 +63,11 @@ class Attempts(Capability):
         evidence: what was learned of these tables, and of the verifiers.
         said: by slot of the window, the verifiers that the request named, where it named any.
         spend: what requests cost, beside what solutions of the dollar dual said.
+        waits: by verifier, the requests that await a verdict; empty until the next decision.
         weighs: see `arms.Planner`.
     """
 
-    __slots__ = ("declared", "evidence", "said", "shown", "spend", "tables", "weighs")
+    __slots__ = ("declared", "evidence", "said", "shown", "spend", "tables", "waits", "weighs")
     name = NAME
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
@@ -75,7 +77,7 @@ class Attempts(Capability):
         super().__init__(arms, journal)
         self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
         self.evidence, self.shown, self.weighs = Evidence(self.tables, journal), Told(), False
-        self.spend = PlannedSpend()
+        self.spend, self.waits = PlannedSpend(), dict[str, VerdictWaits]()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -126,6 +128,7 @@ class Attempts(Capability):
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
         self.evidence.keep_shared()
+        self.waits = {}
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.said = {}
@@ -253,15 +256,35 @@ class Attempts(Capability):
             self._fit(self.arms.names)
         self.tables.refresh()
         planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
+        plan = choice.plan
+        if plan is not None and len(plan.steps) > 1:
+            waits = self.waits.get(plan.steps[0].verify or "")
+            if waits is not None:
+                waits.add(choice.request.request_id, choice.now, choice.seq)
 
     # What follows it.
 
     def verified(
-        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, now: float
     ) -> Heard | None:
         """See Capability."""
         self._fit(self.arms.names)
-        return self.evidence.verdict(event, record, plan, x, self.arms)
+        waits = self.waits.get(event.verifier)
+        if waits is not None and event.attempt == 0:
+            waits.awaiting.discard(event.request_id)
+        return self.evidence.verdict(event, record, plan, x, self.arms, now)
+
+    def overdue(
+        self, opened: Mapping[str, float], records: Records, now: float, longest: float
+    ) -> Iterable[str]:
+        """See Capability."""
+        for name in self.declared.verifiers:
+            waits = self.waits.get(name)
+            if waits is None:
+                waits = self.waits[name] = VerdictWaits(opened)
+            pairs = self.evidence.pairs.get(name)
+            seconds = 0.0 if pairs is None else pairs.given_seconds
+            yield from waits.overdue(name, records, until_of(now, seconds, longest))
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability."""
