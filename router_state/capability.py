@@ -28,7 +28,7 @@ from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.shared_numbers import ByModel
 from router_state.since import Since
 
-Heard: TypeAlias = tuple[Verdict, Taught | None]
+VerdictEffect: TypeAlias = tuple[Verdict, Taught | None]
 """The verdict that a plan keeps, and the observation that its model learns from the verdict."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Records by request_id, and one reward for each of these requests."""
@@ -104,7 +104,7 @@ class Capability:
         return None
 
     @classmethod
-    def asked(cls, wire: Any) -> object | None:
+    def request_field(cls, wire: Any) -> object | None:
         """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
         in `Asked.fields`; None: the request has no such part.
         """
@@ -248,11 +248,12 @@ class Capability:
     def shifted(self, model: str, offset: float) -> None:
         """Note that all that a model has learned of rewards counts as this much higher."""
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """Note a reward that says anything new; `record.label` is the one in force.
 
         Args:
-            said: what `weighed` keeps of it (`Weighed.kept`), if a capability has weighed it.
+            labels: all labels of the request (`Weighed.labels`), if a capability has weighed the
+                reward.
         """
 
     def moved(self, record: RequestRecord, usd: float) -> None:
@@ -266,7 +267,7 @@ class Capability:
 
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, now: float
-    ) -> Heard | None:
+    ) -> VerdictEffect | None:
         """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
         plan keeps it, and the observation that the model learns. None: the verifier belongs to
         another capability.
@@ -303,7 +304,7 @@ class Capability:
         """
         return {}
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Put what other routers say of some models in place of what they said before; None: take
         all of that back.
         """
@@ -373,7 +374,7 @@ class Hooks(Struct, frozen=True, gc=False):
     taken: tuple[Callable[[RequestRecord, Judged, object, float], None], ...] = ()
     judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
     verified: tuple[
-        Callable[[Verified, RequestRecord, Plan, Vector | None, float], Heard | None], ...
+        Callable[[Verified, RequestRecord, Plan, Vector | None, float], VerdictEffect | None], ...
     ] = ()
     overdue: tuple[Callable[[Mapping[str, float], Records, float, float], Iterable[str]], ...] = ()
     moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

@@ -60,7 +60,7 @@ class Asked(Struct, frozen=True, gc=False):
         needs: what the model must be able to do; None: not stated.
         session_id: the conversation that the request belongs to.
         follows: the request that it follows, and what was seen of that one's answer.
-        fields: those of capabilities, by their names, see `registered.asked`.
+        fields: those of capabilities, by their names, see `registered.request_fields`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the request's record keeps them.
     """

@@ -35,8 +35,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    before, said, call = record.bill, event.cost_usd, record.call
-    cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
+    before, stated, call = record.bill, event.cost_usd, record.call
+    cost_usd = checked_cost(_priced(state, record, event) if stated is None else stated)
     first, charged_usd, answered = before is None, record.expected_cost_usd, False
     if before is not None:
         if event.revision <= before.revision:
@@ -124,8 +124,8 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         cost_usd = max(cost_usd - call.lost_usd, 0.0)
     if price.above:
         # What a long input cost more is known, and nothing to learn.
-        said = billing.event.tokens
-        length = billing.record.input_tokens if said is None else said[0]
+        billed = billing.event.tokens
+        length = billing.record.input_tokens if billed is None else billed[0]
         cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if tokens.in_use:
         counted = billing.input_tokens
@@ -209,9 +209,9 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     hooks, weighed = state.hooks, None
     for hook in hooks.weighed:
         weighed = weighed or hook(record, event)
-    label, said, news = before, None, False
+    label, labels, news = before, None, False
     if weighed is not None:
-        label, said, news = weighed.label, weighed.kept, weighed.news
+        label, labels, news = weighed.label, weighed.labels, weighed.news
     elif (reward := event.reward) is not None and (before is None or _outranks(event, before)):
         label, news = Label(reward, event.source, event.rank, event.revision), True
     if not news:
@@ -233,7 +233,7 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         for learned in hooks.learned:
             learned(record, x, before)
     for taken in hooks.taken:
-        taken(record, event, said, state.latest)
+        taken(record, event, labels, state.latest)
     return outcome
 
 

@@ -94,12 +94,13 @@ class Weighed(Struct, gc=False):
     """The outcome of a reward that came.
 
     `label` is the one in force from now on, None where none is; `news` tells whether the reward
-    says anything new. `kept` is what a capability keeps of it, see `Capability.taken`.
+    says anything new. `labels` are all labels of the request, for `Capability.taken`; None: no
+    capability has weighed the reward.
     """
 
     label: Label | None
     news: bool = True
-    kept: object = None
+    labels: object = None
 
 
 class RequestRecord(Struct, gc=False, eq=False):

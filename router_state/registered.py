@@ -49,7 +49,7 @@ earlier.
 """
 _UNDECLARED = frozenset(kind.name for kind in KINDS if kind.undeclared)
 """Names of the capabilities that a router may need without declaring them."""
-_ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
+_WITH_REQUEST_FIELD = tuple(kind for kind in KINDS if "request_field" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
 """Capabilities that publish fields of a request beside what they keep of it."""
@@ -63,11 +63,11 @@ def read(wire: Any) -> dict[str, object]:
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
-def asked(wire: Any) -> dict[str, object] | None:
+def request_fields(wire: Any) -> dict[str, object] | None:
     """Return the fields of capabilities in a request on the wire, by capability; None: none."""
     found: dict[str, object] | None = None
-    for kind in _ASKED:
-        if (one := kind.asked(wire)) is not None:
+    for kind in _WITH_REQUEST_FIELD:
+        if (one := kind.request_field(wire)) is not None:
             found = found or {}
             found[kind.name] = one
     return found

@@ -9,6 +9,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -80,6 +81,8 @@ NEW_BEFORE_COLLECTION = 50_000
 """Objects that may be new before Python looks for garbage. After Python's own 700 it looks so often
 that tests which compute take a twelfth more.
 """
+LATE = ("litellm", "matplotlib", "selenium", "sentence_transformers", "sklearn", "torch")
+"""Packages that a test imports when it runs: at collection each process would, for seconds."""
 SHARED = pytest.StashKey[Path]()
 STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
@@ -156,7 +159,13 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Set aside what was imported and collected, so that no collection looks at it again."""
+    """Set aside what was imported and collected, so that no collection looks at it again.
+
+    Raises:
+        UsageError: a module of tests imports a package of `LATE` at its top.
+    """
+    if early := [name for name in LATE if name in sys.modules]:
+        raise pytest.UsageError(f"collection imports {', '.join(early)}; a test may, when it runs")
     gc.freeze()
     gc.set_threshold(NEW_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     gc.enable()

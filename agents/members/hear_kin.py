@@ -11,10 +11,10 @@ from agents.members.joining_family import projection_of
 from agents.members.kin_notes import (
     brought_of,
     family_note,
+    prior_note,
+    prior_of,
     report_notes,
     report_of,
-    told_note,
-    told_of,
 )
 from agents.members.one_by_one import OneByOne
 from agents.partition.partition import Partition
@@ -25,7 +25,7 @@ from router_state.engine import Engine
 from router_state.errors import WrongFamily
 from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Report, Told
+from router_state.families.family_reports import MemberPrior, Report
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.kin import KinNoted
 from schemas.reasons import Reason
@@ -62,7 +62,7 @@ class HearKin(OneByOne):
             partition.families.dirty.add(note.family)
             answers.notes.append(family_note(owner, now=partition.clock()))
         else:
-            _take_over(note.member_id, told_of(note, offset=message.offset), partition)
+            _take_over(note.member_id, prior_of(note, offset=message.offset), partition)
 
 
 def _hear(report: Report, partition: Partition) -> list[Note]:
@@ -70,19 +70,19 @@ def _hear(report: Report, partition: Partition) -> list[Note]:
     families, now = partition.families, partition.clock()
     owner = families.owner(report.family)
     try:
-        owner.hear(report)
+        owner.take_report(report)
     except WrongFamily as error:
-        refused = Told(report.family, report.born, report.n + 1, refused=str(error))
-        return [told_note(report.member, refused, now=now)]
+        refused = MemberPrior(report.family, report.born, report.n + 1, refused=str(error))
+        return [prior_note(report.member, refused, now=now)]
     families.dirty.add(report.family)
     if report.left:
         return [family_note(owner, now=now)]
     if report.member in owner.waiting and not any(report.seen):
-        return [told_note(report.member, one, now=now) for one in owner.tell(report.member)]
+        return [prior_note(report.member, one, now=now) for one in owner.priors_for(report.member)]
     return []
 
 
-def _take_over(router_id: str, told: Told, partition: Partition) -> None:
+def _take_over(router_id: str, told: MemberPrior, partition: Partition) -> None:
     if not partition.families.greeted(router_id, told) and router_id in partition.routers:
         partition.routers.apply(router_id, told, now=partition.clock()).accepted()
 
@@ -118,7 +118,7 @@ def _report(partition: Partition) -> list[Note]:
 
 def _report_router(partition: Partition, router_id: str, engine: Engine) -> list[Note]:
     member = engine.state.having(Family)
-    if member is None or member.standing.refused:
+    if member is None or member.place.refused:
         return []
     partition.families.reported[router_id] = member.seen
     report = member.reported(router_id, projection_of(engine.state.config, partition))
@@ -166,5 +166,5 @@ def _told(owner: FamilyOwner, partition: Partition) -> list[Note]:
     now, began = partition.clock(), time.perf_counter()
     while owner.waiting and time.perf_counter() - began < SECONDS_AT_ONCE:
         member = next(iter(owner.waiting))
-        found += [told_note(member, one, now=now) for one in owner.tell(member)]
+        found += [prior_note(member, one, now=now) for one in owner.priors_for(member)]
     return found

@@ -16,7 +16,7 @@ from agents.partition.partition import Partition
 from router_state.config import RouterConfig
 from router_state.errors import WrongFamily
 from router_state.families.family_member import Family
-from router_state.families.family_reports import Report, Told
+from router_state.families.family_reports import MemberPrior, Report
 
 WELCOME_SECONDS = 1.0
 """Longest time that a declaration waits for the family's prior: requests of a router that is not
@@ -57,7 +57,7 @@ def unwelcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]])
     return found
 
 
-def first_priors(partition: Partition, router_id: str) -> list[Told]:
+def first_priors(partition: Partition, router_id: str) -> list[MemberPrior]:
     """Return the family's records for a new member. Raises WrongFamily."""
     priors = partition.families.take_welcome(router_id) or []
     for told in priors:

@@ -9,7 +9,7 @@ from agents.group import Note
 from router_state.families.family_brought import Brought
 from router_state.families.family_kin import Kin
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_reports import MemberPrior, Model, Report
 from router_state.families.family_sums import bytes_of
 from router_state.instants import utc
 from schemas.families import (
@@ -73,7 +73,7 @@ def report_of(note: KinNoted) -> Report:
     )
 
 
-def told_note(member: str, told: Told, *, now: float) -> Note:
+def prior_note(member: str, told: MemberPrior, *, now: float) -> Note:
     """Return what a family tells a member."""
     note = KinNoted(
         kind="prior",
@@ -94,9 +94,9 @@ def told_note(member: str, told: Told, *, now: float) -> Note:
     return member, note
 
 
-def told_of(note: KinNoted, *, offset: int) -> Told:
-    """Invert `told_note`; `offset` is the note's offset on its topic."""
-    return Told(
+def prior_of(note: KinNoted, *, offset: int) -> MemberPrior:
+    """Invert `prior_note`; `offset` is the note's offset on its topic."""
+    return MemberPrior(
         note.family,
         note.born,
         note.n,
@@ -172,10 +172,10 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
 
 
 def _side(kin: Kin, name: str, members: int) -> SideListed | None:
-    knows, scatter = kin.knows(name), kin.scatter_of(name)
+    knows, scatter = kin.total_of(name), kin.scatter_of(name)
     if knows.count <= LEAST_SAID:
         return None
-    newcomer = kin.told("", {}, [name])[name]
+    newcomer = kin.prior_for("", {}, [name])[name]
     apart, *between = kin.apart(name)
     return SideListed(
         members=members,

@@ -8,13 +8,13 @@ from collections.abc import Coroutine
 import numpy as np
 
 from agents.feedback.book_feedback import apply_waiting
-from agents.feedback.core_events import asked
 from agents.group import Answers, Batch
 from agents.partition.partition import Partition
 from agents.publishing.published_values import route_value
 from agents.refusal_kinds import Refusal, TooManyInFlight, UnknownRouter
 from agents.routing.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.table.parking import Parked
+from agents.taking.core_events import asked
 from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers

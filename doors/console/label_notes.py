@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
+from router_state.sources.source_labels import Labels, SourceLabel, in_force, with_label
 from schemas import LambdaUpdated, RewardObserved
 from schemas.label_sources import Sources
 
@@ -28,7 +28,7 @@ def label_notes(
     for event in events:
         source = event.source or ""
         rank = sources.rank_of(source, rank_of(source))
-        after = with_label(labels, source, KeptLabel(event.reward, rank, event.revision))
+        after = with_label(labels, source, SourceLabel(event.reward, rank, event.revision))
         labels = labels if after is None else after
         counts = in_force(labels, sources)
         if after is None:

@@ -219,7 +219,7 @@ class Asking(Capability):
 
     # A label.
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability: count the answers that a person has labelled, by whether the label was
         asked for; an answer of which all labels are withdrawn counts no more."""
         wanted, state, is_of_people = wanted_of(record), self.state, self.declared.is_of_people

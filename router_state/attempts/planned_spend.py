@@ -25,13 +25,13 @@ class PlannedSpend(Struct, array_like=True, gc=False):
     """The charges of requests since the first solution, and the costs that solutions expected.
 
     Attributes:
-        charged, said: sums over the last requests.
+        charged, expected: sums over the last requests.
         mean: mean cost of a request in the last solution; 0: that said nothing.
         debt: the debt at the last solution; slot: the slot of the window that came next.
     """
 
     charged: float = 0.0
-    said: float = 0.0
+    expected: float = 0.0
     mean: float = 0.0
     debt: float = 0.0
     slot: int = 0
@@ -39,7 +39,7 @@ class PlannedSpend(Struct, array_like=True, gc=False):
     @property
     def share(self) -> float:
         """Return what requests cost, as a share of what the solutions say."""
-        found = (HORIZON + self.charged) / (HORIZON + self.said)
+        found = (HORIZON + self.charged) / (HORIZON + self.expected)
         return min(max(found, 1.0 / MOST_FACTOR), MOST_FACTOR)
 
     def count(self, debt: float, slot: int) -> None:
@@ -50,7 +50,7 @@ class PlannedSpend(Struct, array_like=True, gc=False):
         if self.mean > 0.0 and n:
             fades = 1.0 - n / REMEMBERED
             self.charged = max(fades * self.charged + debt - self.debt + n, 0.0)
-            self.said = fades * self.said + n * self.mean
+            self.expected = fades * self.expected + n * self.mean
 
     def solved(self, mean: float, debt: float, slot: int) -> None:
         """Note a solution."""
@@ -59,6 +59,6 @@ class PlannedSpend(Struct, array_like=True, gc=False):
     @property
     def is_sound(self) -> bool:
         """Tell whether such sums can be."""
-        numbers = (self.charged, self.said, self.mean, self.debt)
-        counts = min(self.charged, self.said, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
+        numbers = (self.charged, self.expected, self.mean, self.debt)
+        counts = min(self.charged, self.expected, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
         return counts and all(map(math.isfinite, numbers))

@@ -76,7 +76,7 @@ class Pairs(Struct, array_like=True, gc=False):
         older: sums of the pairs before the blocks; blocks: sums of the last blocks of pairs; first:
             number of the first block, from 1. A pair counts with its label above expectation, with
             the other sign where the answer did not pass.
-        told: whether an alert has said that the verifier is worthless.
+        alerted: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
         given_seconds: time that verdicts on first answers are given, see `verdict_waits`; 0: not
             known.
@@ -91,7 +91,7 @@ class Pairs(Struct, array_like=True, gc=False):
     older: Sums = field(default_factory=Sums)
     blocks: list[Sums] = field(default_factory=lambda: [Sums()])
     first: int = 1
-    told: bool = False
+    alerted: bool = False
     awaited: float = 0.0
     came: float = 0.0
     given_seconds: float = 0.0
@@ -133,12 +133,12 @@ class Pairs(Struct, array_like=True, gc=False):
 
     def worthless(self, alpha: float) -> Interval | None:
         """Return the separation if it is surely too small; it is returned once."""
-        if self.told:
+        if self.alerted:
             return None
         found = self.separation(alpha)
         if found.high >= LEAST_SEPARATION:
             return None
-        self.told = True
+        self.alerted = True
         return found
 
     def parted(self, alpha: float) -> Change | None:
@@ -171,7 +171,7 @@ class Pairs(Struct, array_like=True, gc=False):
         """Forget all pairs but those of the last blocks."""
         self.first += len(self.blocks) - back
         self.older, self.blocks = Sums(), self.blocks[-back:]
-        self.passed, self.stopped, self.told = Sums(), Sums(), False
+        self.passed, self.stopped, self.alerted = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:
         """Return the dollars a day of verdicts and of the calls that followed them."""

@@ -140,7 +140,7 @@ class Tables:
             self._know(self.names.index(model))
         return True
 
-    def known_elsewhere(self, models: Collection[str]) -> None:
+    def note_known(self, models: Collection[str]) -> None:
         """Note models that other routers know: as if their answers had labels here."""
         for name in models:
             if name in self.names and self.labels.get(name, 0) < ENOUGH_LABELS:
@@ -181,8 +181,8 @@ class Tables:
         """Invert `pack` of the tables, and of those of signals. Raises DamagedState."""
         for name in signals:
             self.signal(name)
-        for kept, tables in ((packed, self.tables), (signals, self.signals)):
-            for name, (rows, numbers) in kept.items():
+        for stored, tables in ((packed, self.tables), (signals, self.signals)):
+            for name, (rows, numbers) in stored.items():
                 if name in tables:
                     tables[name].keep(rows)
                     try:

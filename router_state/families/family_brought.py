@@ -18,7 +18,7 @@ class Brought(Struct, frozen=True):
 
     Attributes:
         d, projection: dimensions of contexts, and what makes them; noise: σ² of both sides.
-        models: statements of all members (`Kin.knows`); scatter: of rewards and of bills.
+        models: statements of all members (`Kin.total_of`); scatter: of rewards and of bills.
     """
 
     d: int
@@ -27,7 +27,7 @@ class Brought(Struct, frozen=True):
     models: dict[str, Model]
     scatter: dict[str, tuple[tuple[float, float], tuple[float, float]]]
 
-    def knows(self) -> Iterator[tuple[str, bytes]]:
+    def sums(self) -> Iterator[tuple[str, bytes]]:
         """Yield the sums."""
         for name, model in self.models.items():
             for data in filter(None, model.sides):
@@ -37,9 +37,9 @@ class Brought(Struct, frozen=True):
         """Let a regression begin with this: that of rewards, 0, or of bills, 1."""
         if self.noise[side]:
             kin.noise = self.noise[side]
-        known = {name: data for name, one in self.models.items() if (data := one.sides[side])}
-        kin.brought |= {name: sums_of(data, self.d) for name, data in known.items()}
-        kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in known}
+        sums = {name: data for name, one in self.models.items() if (data := one.sides[side])}
+        kin.brought |= {name: sums_of(data, self.d) for name, data in sums.items()}
+        kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in sums}
         if not kin.brought:
             return
         scatters = [kin.scatter_of(name) for name in kin.brought]

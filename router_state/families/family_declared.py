@@ -65,6 +65,6 @@ class FamilyDeclared(Struct, frozen=True):
         return [self.name, self.gives, self.takes, self.gamma]
 
     @classmethod
-    def unpack(cls, kept: Json) -> FamilyDeclared:
+    def unpack(cls, data: Json) -> FamilyDeclared:
         """Invert `pack`. Raises DamagedState."""
-        return cls(*converted(kept, tuple[str, bool, bool, float], "family"))
+        return cls(*converted(data, tuple[str, bool, bool, float], "family"))

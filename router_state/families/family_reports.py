@@ -55,7 +55,7 @@ class Report(Struct, frozen=True):
     models: dict[str, Model] = field(default_factory=dict)
 
 
-class Told(OfCapability, frozen=True):
+class MemberPrior(OfCapability, frozen=True):
     """A prior for a member: statements of the other members about some of its models.
 
     Attributes:

@@ -14,7 +14,7 @@ from router_state.errors import UnusablePrior
 from router_state.families import sum_bytes
 from router_state.families.sum_bytes import lower
 
-LEAST_TOLD = 20.0
+LEAST_REPORTED = 20.0
 """Least requests that a sum is of before it leaves its router: no single prompt can be read off
 it."""
 

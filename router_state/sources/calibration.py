@@ -22,7 +22,7 @@ from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
 from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
-from router_state.sources.saying import says_nothing
+from router_state.sources.uninformative import is_uninformative
 
 
 class Calibration:
@@ -106,7 +106,7 @@ class Calibration:
     def follow(self, judge: str, arms: Arms) -> None:
         """Apply the present offset of a judge to the labels that models have learned of it."""
         within, was = self._within(judge, arms), self.is_aside(judge)
-        aside = self.declared.may_set_aside(judge) and says_nothing(within, already=was)
+        aside = self.declared.may_set_aside(judge) and is_uninformative(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))
         if aside != was and any(True for _ in self._of(judge)):
             if aside:
@@ -137,14 +137,14 @@ class Calibration:
         common, own = offsets(pairs, within, Within.of([every]))
         return {model: own.get(model, common) for model in arms.names}
 
-    def _take_off(self, judge: str, arms: Arms, wanted: dict[str, float]) -> None:
+    def _take_off(self, judge: str, arms: Arms, offsets: dict[str, float]) -> None:
         """Take these offsets off all labels of a judge, in place of those before."""
         for of, one in self._of(judge):
-            offset, arm = wanted.get(of[1], 0.0), arms.find(of[1])
+            offset, arm = offsets.get(of[1], 0.0), arms.find(of[1])
             if offset == one.offset or arm is None:
                 continue
             one.forget(arm.rewards.forgotten)
-            arm.rewards.revise(one.held(), difference=one.offset - offset, discount=1.0)
+            arm.rewards.revise(one.in_regression(), difference=one.offset - offset, discount=1.0)
             one.offset = offset
             self.journal.pieces.add(piece_of(of))
             self.journal.jumped = True

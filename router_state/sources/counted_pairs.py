@@ -41,7 +41,7 @@ class CountedPairs:
             self.journal.pieces.add(_piece(cell))
 
     def replace(
-        self, before: list[Pair], wanted: list[Pair], *, born: int, now: float
+        self, before: list[Pair], present: list[Pair], *, born: int, now: float
     ) -> list[Pair]:
         """Take back the pairs that are no more, add the new ones, tell of judges that part, and
         return all pairs with their places.
@@ -52,12 +52,12 @@ class CountedPairs:
         stay: list[Pair] = []
         for pair in before:
             same = structs.replace(pair, block=0, born=0)
-            if same in wanted:
-                wanted.remove(same)
+            if same in present:
+                present.remove(same)
                 stay.append(pair)
             else:
                 self._take_back(pair)
-        return stay + [self._add(pair, born, now) for pair in wanted]
+        return stay + [self._add(pair, born, now) for pair in present]
 
     def _take_back(self, pair: Pair) -> None:
         cell = self.cells.get(pair.cell)
@@ -72,10 +72,10 @@ class CountedPairs:
         block = cell.add(pair.y, pair.r, now)
         self.journal.pieces.add(_piece(pair.cell))
         if pair.source in self.declared.judges:
-            self._tell(pair, cell, now)
+            self._alert(pair, cell, now)
         return structs.replace(pair, block=block, born=cell.born)
 
-    def _tell(self, pair: Pair, cell: Cell, now: float) -> None:
+    def _alert(self, pair: Pair, cell: Cell, now: float) -> None:
         """Raise an alert where a judge has parted from gold, or from its earlier answers."""
         cells = len(self.declared.judges) * (len(self.arms) + 1)
         offset = cell.parted(FALSE_A_YEAR / cells)

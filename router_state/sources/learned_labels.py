@@ -85,7 +85,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         d = self.d
         self.sums[-d:] += offset * self.sums[-2 * d : -d]
 
-    def held(self) -> Vector:
+    def in_regression(self) -> Vector:
         """Return Σ w·x over the labels that are in the regression."""
         d = self.d
         return self.sums[:d] - (self.sums[-2 * d : -d] if self.aside else 0.0)

@@ -9,8 +9,8 @@ from typing import Any, final
 from msgspec import Struct
 
 from agents.declaring.configuration import projection_ref
-from agents.feedback.core_events import follows_of, needs_of, seconds
 from agents.routing.request_contexts import mean_context
+from agents.taking.core_events import follows_of, needs_of, seconds
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector

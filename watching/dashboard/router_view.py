@@ -14,7 +14,7 @@ from drawing.pareto import Pareto
 from ground.json_values import Document
 from router_state.cache_price import usd_of
 from router_state.config import Price
-from router_state.sources.kept_labels import KeptLabel
+from router_state.sources.source_labels import SourceLabel
 from schemas import (
     AlertRaised,
     CostReported,
@@ -152,7 +152,7 @@ class RouterView:
         called = self._rewarded(event, request)
         if called is None:
             return
-        before, label = request.label, KeptLabel(event.reward, rank, event.revision)
+        before, label = request.label, SourceLabel(event.reward, rank, event.revision)
         declared = sources_of(self.declared and self.declared.sources)
         news, reward = take_label(request, source, label, declared)
         if not news or reward == before:

@@ -1,9 +1,9 @@
-"""Decide from pairs whether a judge says anything of an answer.
+"""Decide from pairs whether a judge's labels are uninformative.
 
 Within models a judge's labels and gold correlate by ρ. Before any pair ρ is 0 with the probability
-`SAYS_NOTHING`, and else anywhere between 0 and 1. Fisher's z of the correlation that was seen is
-normal around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge whose ρ is below
-`LEAST_CORRELATION` with the probability `SURELY_NOTHING` says nothing: differences between its
+`PRIOR_UNINFORMATIVE`, and otherwise uniform between 0 and 1. Fisher's z of the observed correlation
+is normal around that of ρ, with variance 1 ÷ (n − 3) (Fisher 1921). A judge is uninformative if its
+ρ is below `LEAST_CORRELATION` with the probability `SURELY_UNINFORMATIVE`: differences between its
 labels are noise, or inverted.
 """
 
@@ -14,11 +14,11 @@ import math
 from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import LEAST_SPREAD, Within
 
-SAYS_NOTHING = 0.2
+PRIOR_UNINFORMATIVE = 0.2
 """Probability that a judge's labels say nothing, before any pair."""
 LEAST_CORRELATION = 0.2
 """Correlation within models below which a judge says nothing."""
-SURELY_NOTHING = 0.9
+SURELY_UNINFORMATIVE = 0.9
 """Probability from which a judge is taken to say nothing. A judge that is set aside wrongly costs
 more than one that is kept wrongly (lab/docs/sources.md)."""
 LIKELY = 0.5
@@ -29,27 +29,27 @@ CLOSE = 0.999999
 """Largest correlation of which a z is taken."""
 
 
-def says_nothing(within: Within, *, already: bool = False) -> bool:
+def is_uninformative(within: Within, *, already: bool = False) -> bool:
     """Tell whether a judge with these pairs says nothing of an answer.
 
     Args:
         already: whether the judge was found to say nothing before: that is taken back once it is
             not even likely.
     """
-    return probability(within) >= (LIKELY if already else SURELY_NOTHING)
+    return probability(within) >= (LIKELY if already else SURELY_UNINFORMATIVE)
 
 
 def probability(within: Within) -> float:
     """Return the probability that a judge says nothing of an answer."""
     if within.n <= 3 or within.rr < LEAST_SPREAD:
-        return SAYS_NOTHING + (1.0 - SAYS_NOTHING) * LEAST_CORRELATION
-    seen = 0.0
+        return PRIOR_UNINFORMATIVE + (1.0 - PRIOR_UNINFORMATIVE) * LEAST_CORRELATION
+    correlation = 0.0
     if within.yy >= LEAST_SPREAD:
-        seen = within.yr / math.sqrt(within.yy * within.rr)
-    prior = (1.0 - SAYS_NOTHING) / CORRELATIONS
+        correlation = within.yr / math.sqrt(within.yy * within.rr)
+    prior = (1.0 - PRIOR_UNINFORMATIVE) / CORRELATIONS
     rhos = [0.0, *((step + 0.5) / CORRELATIONS for step in range(CORRELATIONS))]
-    shares = [SAYS_NOTHING, *[prior] * CORRELATIONS]
-    logs = [_log_likelihood(within.n, seen, rho) for rho in rhos]
+    shares = [PRIOR_UNINFORMATIVE, *[prior] * CORRELATIONS]
+    logs = [_log_likelihood(within.n, correlation, rho) for rho in rhos]
     # Of many pairs all likelihoods are too small for a float, but for their ratios.
     most = max(logs)
     weighed = [share * exp_of(one - most) for share, one in zip(shares, logs, strict=True)]
@@ -57,8 +57,8 @@ def probability(within: Within) -> float:
     return nothing / sum(weighed)
 
 
-def _log_likelihood(n: int, seen: float, rho: float) -> float:
-    apart = _z(seen) - _z(rho)
+def _log_likelihood(n: int, correlation: float, rho: float) -> float:
+    apart = _z(correlation) - _z(rho)
     return -0.5 * (n - 3) * apart * apart
 
 

@@ -79,7 +79,7 @@ class Share:
         return Sums(A, b + moved * A[-1])
 
 
-class Held(Framed):
+class OutsideSums(Framed):
     """The sums of one model that came from the router's family or with its declaration, packed
     as they are stored.
     """
@@ -94,7 +94,7 @@ class Held(Framed):
         super().__init__(b"".join([_SIZES.pack(*map(len, shares)), *shares]))
 
     @classmethod
-    def read(cls, body: bytes, d: int) -> Held:
+    def read(cls, body: bytes, d: int) -> OutsideSums:
         """Return what a record holds. Raises DamagedState."""
         try:
             found = cls._of(body)
@@ -106,7 +106,7 @@ class Held(Framed):
         return found
 
     @classmethod
-    def _of(cls, body: bytes) -> Held:
+    def _of(cls, body: bytes) -> OutsideSums:
         if len(body) != _SIZES.size + sum(_SIZES.unpack_from(body)):
             raise DamagedState(f"family: sums of {len(body)} bytes")
         found = cls.__new__(cls)
