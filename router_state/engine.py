@@ -25,7 +25,7 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records, remembered
+from router_state.record import Records, RequestRecord, remembered
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
@@ -104,7 +104,7 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
-    changed = {request_id: record}
+    changed: dict[str, RequestRecord | None] = {request_id: record}
     if state.hooks.overdue:
         changed |= planned.let_go(state, records)
     return state.journal.collect(APPLIED, record, changed)

@@ -122,8 +122,8 @@ class Evidence:
         pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + usd
         step = plan.steps[event.attempt]
         if step.verify == event.verifier and step.accept_at is not None:
-            pairs.came += 1.0
-            self.tables.coming(event.verifier, pairs.comes)
+            pairs.come(step.model)
+            self.tables.coming(event.verifier, pairs, step.model)
             if event.attempt == 0:
                 pairs.given_seconds = given(pairs.given_seconds, now - record.decided_at)
         self.journal.pieces.add(PIECE)
@@ -244,8 +244,8 @@ class Evidence:
         verifier = step.verify or ""
         if verifier in self.tables.verifiers and step.accept_at is not None:
             waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
-            waited.wait()
-            self.tables.coming(verifier, waited.comes)
+            waited.wait(step.model)
+            self.tables.coming(verifier, waited, step.model)
             self.journal.pieces.add(PIECE)
         pairs = self.pairs.get(plan.steps[attempt - 1].verify or "") if attempt else None
         if pairs is not None:

@@ -158,6 +158,9 @@ class Attempts(Capability):
         self._fit([name for name in self.arms.names if name != model])
         for one in self.evidence.shared.values():
             one.without(model)
+        for name, pairs in self.evidence.pairs.items():
+            pairs.by_model.pop(model, None)
+            self.tables.coming(name, pairs)
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
         """Give every table one row per arm, in the order of the arms."""
@@ -363,7 +366,7 @@ class Attempts(Capability):
             self.named_by_slot, self.evidence.pairs = dict(found.named_by_slot), found.pairs
             self.evidence.shared, self.spend = found.shared, found.spend
             for name, pairs in found.pairs.items():
-                self.tables.coming(name, pairs.comes)
+                self.tables.coming(name, pairs)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
