@@ -276,7 +276,7 @@ class Capability:
 
     def overdue(
         self, opened: Mapping[str, float], records: Records, now: float, longest: float
-    ) -> Iterable[str]:
+    ) -> Sequence[str]:
         """Return requests with a plan whose verdict should have come by now, after a decision. Each
         is returned once; a restored state returns the same ones.
 
@@ -376,5 +376,5 @@ class Hooks(Struct, frozen=True, gc=False):
     verified: tuple[
         Callable[[Verified, RequestRecord, Plan, Vector | None, float], VerdictEffect | None], ...
     ] = ()
-    overdue: tuple[Callable[[Mapping[str, float], Records, float, float], Iterable[str]], ...] = ()
+    overdue: tuple[Callable[[Mapping[str, float], Records, float, float], Sequence[str]], ...] = ()
     moved: tuple[Callable[[RequestRecord, float], None], ...] = ()

@@ -105,8 +105,10 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     state.since.decided(record.seq)
     records[request_id] = record
     changed: dict[str, RequestRecord | None] = {request_id: record}
-    if state.hooks.overdue:
-        changed |= planned.let_go(state, records)
+    for overdue in state.hooks.overdue:
+        longest = state.config.knobs.commitment_ttl_seconds
+        if late := overdue(state.open_commitments, records, state.latest, longest):
+            changed |= planned.let_go(state, records, late)
     return state.journal.collect(APPLIED, record, changed)
 
 

@@ -4,7 +4,7 @@ kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
@@ -113,18 +113,17 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     return APPLIED if before is None else REVISED
 
 
-def let_go(state: RouterState, records: Records) -> dict[str, RequestRecord]:
-    """Stop keeping money for calls that an overdue verdict would lead to; return the records of
-    these requests. Bills and verdicts that come all the same are booked as before.
+def let_go(
+    state: RouterState, records: Records, overdue: Iterable[str]
+) -> Mapping[str, RequestRecord]:
+    """Stop keeping money for calls that the overdue verdicts of requests would lead to; return
+    their records. Bills and verdicts that come all the same are booked as before.
     """
-    found: dict[str, RequestRecord] = {}
-    longest = state.config.knobs.commitment_ttl_seconds
-    for overdue in state.hooks.overdue:
-        for request_id in overdue(state.open_commitments, records, state.latest, longest):
-            found[request_id] = record = records[request_id]
-            assert record.plan is not None
-            _move(state, request_id, record, structs.replace(record.plan, overdue=True))
-            records[request_id] = record
+    found = {request_id: records[request_id] for request_id in overdue}
+    for request_id, record in found.items():
+        assert record.plan is not None
+        _move(state, request_id, record, structs.replace(record.plan, overdue=True))
+        records[request_id] = record
     return found
 
 

@@ -7,11 +7,11 @@ is not spent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf
 
-from router_state.record import Records
+from router_state.record import Records, RequestRecord
 
 LEAST_SECONDS = 1.0
 """Least time that a verdict is given."""
@@ -19,7 +19,7 @@ LONGER, SHORTER = 1.5, 0.98
 """Factors by which the time given rises with a verdict that takes longer, and falls with others: in
 equilibrium one verdict of twenty takes longer."""
 FIRST_LONGER = 2.0
-"""Times of the first verdict that the second one is given."""
+"""Factor by which the second verdict is given longer than the first one has taken."""
 MOST_AT_ONCE = 4
 """Most overdue verdicts that are found with one decision; a decision adds one at most."""
 
@@ -45,15 +45,17 @@ class VerdictWaits:
     all requests whose bills are awaited for such ones, and looks at each once its time has come.
 
     Attributes:
+        verifier: its name; seconds: time that its verdicts are given, infinity: not known.
         awaiting: ids of these requests.
         queue: (time of the decision, number, id), as a heap; those that await nothing any more may
             be among them.
     """
 
-    __slots__ = ("awaiting", "queue")
+    __slots__ = ("awaiting", "queue", "seconds", "verifier")
 
-    def __init__(self, opened: Mapping[str, float]) -> None:
-        self.awaiting = set(opened)
+    def __init__(self, verifier: str, opened: Mapping[str, float], given_seconds: float) -> None:
+        self.verifier, self.seconds, self.awaiting = verifier, inf, set(opened)
+        self.give(given_seconds)
         # Numbers of requests that are decided from now on are higher.
         self.queue = [(at, n - len(opened), name) for n, (name, at) in enumerate(opened.items())]
         heapify(self.queue)
@@ -63,29 +65,39 @@ class VerdictWaits:
         self.awaiting.add(request_id)
         heappush(self.queue, (decided_at, seq, request_id))
 
-    def overdue(self, verifier: str, records: Records, until: float) -> Iterator[str]:
-        """Yield the requests that were decided until a time and still await the verdict, the oldest
-        first; each of them is found once.
+    def came(self, request_id: str, given_seconds: float) -> None:
+        """Note a verdict."""
+        self.awaiting.discard(request_id)
+        self.give(given_seconds)
+
+    def give(self, seconds: float) -> None:
+        """Give verdicts this time from now on; 0: it is not known."""
+        self.seconds = seconds or inf
+
+    def overdue(self, records: Records, now: float, longest: float) -> Sequence[str]:
+        """Return the requests whose verdict should have come by now, the oldest first; each of them
+        is found once.
+
+        Args:
+            longest: seconds after which nothing is awaited any more.
         """
-        left, queue = MOST_AT_ONCE, self.queue
-        while left and queue and queue[0][0] <= until:
-            _, _, name = heappop(queue)
-            if name not in self.awaiting:
-                continue
-            self.awaiting.discard(name)
-            record = records.get(name)
-            plan = None if record is None or not record.is_awaited else record.plan
-            if plan is None or plan.overdue or not plan.awaits_verdict:
-                continue
-            if plan.steps[0].verify == verifier:
-                left -= 1
-                yield name
+        queue, awaiting = self.queue, self.awaiting
+        seconds = self.seconds if self.seconds < longest else longest
+        until = now - seconds
+        if not queue or queue[0][0] > until:
+            return ()
+        found: list[str] = []
+        while queue and queue[0][0] <= until and len(found) < MOST_AT_ONCE:
+            name = heappop(queue)[2]
+            if name in awaiting:
+                awaiting.discard(name)
+                if self._awaits(records.get(name)):
+                    found.append(name)
+        return found
 
-
-def until_of(now: float, seconds: float, longest: float) -> float:
-    """Return the time until which a request was decided whose verdict is overdue.
-
-    Args:
-        seconds: that verdicts are given; 0: not known. longest: the router's longest wait.
-    """
-    return now - min(seconds if seconds > 0.0 else inf, longest)
+    def _awaits(self, record: RequestRecord | None) -> bool:
+        """Tell whether money is kept for a call that a verdict would lead to."""
+        plan = None if record is None or not record.is_awaited else record.plan
+        if plan is None or plan.overdue or not plan.awaits_verdict:
+            return False
+        return plan.steps[0].verify == self.verifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import orjson
 from msgspec import Struct, field, structs, to_builtins
@@ -17,7 +17,7 @@ from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
-from router_state.attempts.verdict_waits import VerdictWaits, until_of
+from router_state.attempts.verdict_waits import VerdictWaits
 from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
@@ -292,22 +292,30 @@ class Attempts(Capability):
     ) -> VerdictEffect | None:
         """See Capability."""
         self._fit(self.arms.names)
+        found = self.evidence.verdict(event, record, plan, x, self.arms, now)
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
-            waits.awaiting.discard(event.request_id)
-        return self.evidence.verdict(event, record, plan, x, self.arms, now)
+            waits.came(event.request_id, self._given_seconds(event.verifier))
+        return found
 
     def overdue(
         self, opened: Mapping[str, float], records: Records, now: float, longest: float
-    ) -> Iterable[str]:
+    ) -> Sequence[str]:
         """See Capability."""
-        for name in self.declared.verifiers:
-            waits = self.waits.get(name)
-            if waits is None:
-                waits = self.waits[name] = VerdictWaits(opened)
-            pairs = self.evidence.pairs.get(name)
-            seconds = 0.0 if pairs is None else pairs.given_seconds
-            yield from waits.overdue(name, records, until_of(now, seconds, longest))
+        if len(self.waits) < len(self.declared.verifiers):
+            self.waits = {
+                name: VerdictWaits(name, opened, self._given_seconds(name))
+                for name in self.declared.verifiers
+            }
+        found: Sequence[str] = ()
+        for waits in self.waits.values():
+            if late := waits.overdue(records, now, longest):
+                found = [*found, *late]
+        return found
+
+    def _given_seconds(self, verifier: str) -> float:
+        pairs = self.evidence.pairs.get(verifier)
+        return 0.0 if pairs is None else pairs.given_seconds
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability."""
