@@ -19,7 +19,7 @@ def source_lines(sources: tuple[SourceStanding, ...]) -> list[str]:
 
 
 def asked_lines(labels: LabelsStanding) -> list[str]:
-    """Return the sentences of a router's budget of labels."""
+    """Return the sentences about a router's budget of labels."""
     if labels.asked is None:
         return [f"{labels.want} labels are wanted each {labels.per}; no request has come yet"]
     models = labels.models or ()

@@ -92,22 +92,23 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = records.get(request_id)
     if record is not None:
         return state.journal.collect(DUPLICATE, record)
-    follows = event.follows
+    follows, fields, followed = event.follows, event.fields, None
     # A request may be the first to concern a capability that needs no declaration.
-    if not state.hooks.complete and (
+    if (
         event.session_id is not None
         or follows is not None
-        or (event.fields is not None and registered.is_undeclared(event.fields))
-    ):
+        or (fields is not None and registered.is_undeclared(fields))
+    ) and not state.hooks.complete:
         registered.begin(state)
-    followed = None if follows is None else records.get(follows.request_id)
+    if follows is not None:
+        followed = records.get(follows.request_id)
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
     changed: dict[str, RequestRecord | None] = {request_id: record}
-    for overdue in state.hooks.overdue:
-        longest = state.config.knobs.commitment_ttl_seconds
-        if late := overdue(state.open_commitments, records, state.latest, longest):
+    if state.hooks.overdue:
+        opened, longest = state.open_commitments, state.config.knobs.commitment_ttl_seconds
+        if late := state.hooks.overdue(opened, records, state.latest, longest):
             changed |= planned.let_go(state, records, late)
     return state.journal.collect(APPLIED, record, changed)
 
@@ -115,11 +116,13 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:
     state, request_id = engine.state, event.request_id
     record = remembered(engine.records, request_id)
-    single = event.attempt == 0 and (record.call is None or record.call.plan is None)
-    outcome = (feedback if single else planned).settle(state, record, event)
+    if event.attempt == 0 and (record.call is None or record.call.plan is None):
+        outcome = feedback.settle(state, record, event)
+    else:
+        outcome = planned.settle(state, record, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.billed(event.offset, waited=event.waited)
+    state.since.billed(event.offset, event.waited)
     engine.records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 
@@ -129,7 +132,7 @@ def _judged(engine: Engine, event: Judged, now: float) -> Changes:
     outcome, changed = feedback.judge(state, engine.records, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.rewarded(event.offset, waited=event.waited)
+    state.since.rewarded(event.offset, event.waited)
     return state.journal.collect(outcome, None, changed)
 
 
@@ -139,7 +142,7 @@ def _verified(engine: Engine, event: Verified, now: float) -> Changes:
     outcome = planned.verify(state, record, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.rewarded(event.offset, waited=event.waited)
+    state.since.rewarded(event.offset, event.waited)
     engine.records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 

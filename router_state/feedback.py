@@ -63,8 +63,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         unanswered or call is not None or event.answered_by is not None
     ):
         registered.begin(state)
-    for billed in state.hooks.billed:
-        billed(billing)
+    if state.hooks.billed:
+        state.hooks.billed(billing)
     if billing.reward is not None:
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
@@ -206,9 +206,8 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     attempt = 0 if call is None and event.attempt is None else _attempt(record, event)
     if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
-    hooks, weighed = state.hooks, None
-    for hook in hooks.weighed:
-        weighed = weighed or hook(record, event)
+    hooks = state.hooks
+    weighed = hooks.weighed(record, event) if hooks.weighed else None
     label, labels, news = before, None, False
     if weighed is not None:
         label, labels, news = weighed.label, weighed.labels, weighed.news
@@ -230,10 +229,10 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
             _teach(state, record, x, label)
             state.rewards_applied += 1
         record.label = label
-        for learned in hooks.learned:
-            learned(record, x, before)
-    for taken in hooks.taken:
-        taken(record, event, labels, state.latest)
+        if hooks.learned:
+            hooks.learned(record, x, before)
+    if hooks.taken:
+        hooks.taken(record, event, labels, state.latest)
     return outcome
 
 
@@ -251,15 +250,16 @@ def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -
     # A label of an answer by a model that nobody called is learned by none.
     call, called = record.call, record.answered_by or record.model
     arm = None if call is not None and call.redirected is not None else state.arms.find(called)
-    worth: float | None = label.reward
-    for hook in state.hooks.worth:
-        worth = hook(record, label, False)
-    if worth is None:
-        _set_aside(arm, label)
-        return
+    worth = label.reward
+    if state.hooks.worth:
+        found = state.hooks.worth(record, label, False)
+        if found is None:
+            _set_aside(arm, label)
+            return
+        worth = found
     taught: tuple[Vector, float] | None = x, worth
-    for judged in state.hooks.judged:
-        taught = judged(record, x, worth)
+    if state.hooks.judged:
+        taught = state.hooks.judged(record, x, worth)
     if arm is not None and taught is not None:
         of, value = taught
         label.forgotten = state.policy.learn(state, arm, record, of, value)
@@ -278,9 +278,9 @@ def _replace(
     arm = state.arms.find(record.called)
     held: float | None = before.reward
     worth = None if label is None else label.reward
-    for hook in state.hooks.worth:
-        held = hook(record, before, True)
-        worth = None if label is None else hook(record, label, False)
+    if state.hooks.worth:
+        held = state.hooks.worth(record, before, True)
+        worth = None if label is None else state.hooks.worth(record, label, False)
     if label is None:
         state.rewards_applied -= 1
     elif held is None:
@@ -343,8 +343,8 @@ def _disown(state: RouterState, billing: Billing) -> None:
     if label is None or arm is None or billing.x is None or label.forgotten == NOT_LEARNED:
         return
     worth: float | None = label.reward
-    for hook in state.hooks.worth:
-        worth = hook(record, label, True)
+    if state.hooks.worth:
+        worth = state.hooks.worth(record, label, True)
     if worth is not None:
         _withdraw(record, arm, billing.x, label, worth)
     label.forgotten = NOT_LEARNED
@@ -364,8 +364,9 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
         # One that names a model of the plan is of that call.
         called = [] if plan is None else [step.model for step in plan.steps]
         return called.index(event.model) if event.model in called else plan.last if plan else 0
-    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
-        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    calls = 1 if plan is None else len(plan.steps)
+    if not 0 <= event.attempt < calls:
+        raise AttemptBeyondPlan(event.attempt, calls)
     return event.attempt
 
 
@@ -379,8 +380,9 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
     """
     if event.reward is not None:
         checked_reward(event.reward)
-    for shared in state.hooks.shared:
-        if (found := shared(event, records)) is not None:
+    if state.hooks.shared:
+        found = state.hooks.shared(event, records)
+        if found is not None:
             return _learn_shared(state, records, *found)
     record = remembered(records, event.request_id)
     outcome = learn(state, record, event)

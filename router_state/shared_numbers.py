@@ -1,9 +1,9 @@
 """Numbers that a capability shares with other routers, as Gaussians: the evidence of one router, or
 of all others together.
 
-A capability that shares has the hooks `Capability.shares` and `Capability.take_shared`, and knows
-nothing of who carries its numbers. All numbers are in units of the deviation that the capability
-expects between routers before any of them has told anything.
+A capability that shares has the hooks `Capability.shares` and `Capability.take_shared`, and does
+not know which capability carries its numbers. All numbers are in units of the deviation that the
+capability expects between routers before any of them has shared numbers.
 """
 
 from __future__ import annotations

@@ -76,9 +76,7 @@ def optional(description: str | None = None) -> Any:
 def documented(
     topic: str, *, valid: list[Json], invalid: Mapping[Reason, Json], key: str = "router_id"
 ) -> ConfigDict:
-    """Attach examples to a schema: values that decode, and for a reason a value that is refused
-    with it.
-    """
+    """Attach examples to a schema: values that decode, and values that are refused, by reason."""
     refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
     extra: Document = {
         "x-topic": topic,

@@ -32,7 +32,10 @@ def read_again(kind: type[E], parked: Parked) -> E:
 
 def parked_feedback(message: Message, event: Bill | Reward, partition: Partition) -> Parked:
     """Return a source event in its parked form, in which it waits for its request."""
-    error = ORPHANS[type(event)]("no decision of this request appeared in time")
+    error = ORPHANS[type(event)](
+        "no decision of this request is known: it was not asked of this router, or longer ago than "
+        "PB_CONTEXT_TTL"
+    )
     due = partition.clock() + partition.ports.limits.orphan_wait
     return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
 

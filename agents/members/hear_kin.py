@@ -66,7 +66,7 @@ class HearKin(OneByOne):
 
 
 def _hear(report: Report, partition: Partition) -> list[Note]:
-    """Apply a report; return what a newcomer is told at once."""
+    """Apply a report; return the prior for a newcomer, which is sent at once."""
     families, now = partition.families, partition.clock()
     owner = families.owner(report.family)
     try:
@@ -88,7 +88,8 @@ def _take_over(router_id: str, told: MemberPrior, partition: Partition) -> None:
 
 
 async def tell_kin(partition: Partition) -> None:
-    """Send the due reports of members, estimate what is due, and tell members. Raises Gone."""
+    """Send the due reports of members, estimate the families that are due, and send priors to
+    members. Raises Gone."""
     families, aside = partition.families, partition.aside
     while families.due:
         async with partition.lane.group() as answers:

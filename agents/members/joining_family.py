@@ -82,7 +82,8 @@ def _first_report(router_id: str, config: RouterConfig, partition: Partition) ->
 
 
 def projection_of(config: RouterConfig, partition: Partition) -> str:
-    """Return the checksum of what makes a router's contexts of prompts; "": nothing does."""
+    """Return the checksum of the projection that makes a router's contexts from prompts; "": the
+    worker has none."""
     if config.projection is not None:
         return config.projection.sha256
     encoder = partition.ports.encoder

@@ -74,7 +74,7 @@ def report_of(note: KinNoted) -> Report:
 
 
 def prior_note(member: str, told: MemberPrior, *, now: float) -> Note:
-    """Return what a family tells a member."""
+    """Return a family's prior for a member, as a record."""
     note = KinNoted(
         kind="prior",
         router_id=member,

@@ -30,7 +30,7 @@ def key_of(name: bytes, piece: str) -> bytes:
 
 class Requests(MutableMapping[str, RequestRecord]):
     """A router's requests, as a mapping for the engine. Records of the present group, and the last
-    one before, are kept unpacked.
+    record read before, stay unpacked.
     """
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:

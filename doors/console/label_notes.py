@@ -16,8 +16,9 @@ REPEATED = " (changed nothing: this or a higher revision came before)"
 def label_notes(
     events: Sequence[RewardObserved], rank_of: Callable[[str], int], declared: Sources
 ) -> tuple[list[str], str]:
-    """Return a note for each label, which is empty for a label that counts or counted, and a
-    sentence about the reward that counts now, which is empty where a single label explains it.
+    """Return a note for each label, and a sentence about the reward that counts now. A label that
+    counts or counted has an empty note. The sentence is empty where a single label explains the
+    reward.
 
     Args:
         events: labels of one request, the oldest first; rank_of: rank of a source by the settings.

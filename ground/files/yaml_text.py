@@ -38,7 +38,7 @@ ADVICE = {
     "did not find expected": "lines of one level begin in the same column",
     "unexpected end of stream": "a quote is open",
 }
-"""What to do about a fault, by a part of PyYAML's sentence."""
+"""Advice about a fault, by a part of PyYAML's sentence."""
 
 
 class BadYaml(ValueError):

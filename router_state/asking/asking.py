@@ -200,7 +200,8 @@ class Asking(Capability):
             return min(even, 1.0)
 
         def weight(count: float) -> float:
-            """Return the probability for a model of so many decisions, 1 for uniform requests."""
+            """Return the probability for a model with this number of decisions, 1 for uniform
+            requests."""
             return 1.0 - FLOOR + FLOOR * (decided + k) / (k * (count + 1.0))
 
         mean = sum(count * weight(count) for count in counts) / decided

@@ -1,5 +1,5 @@
-"""Decide a request that follows another one, from what is known of the answers before, among the
-models that were not tried.
+"""Decide a request that follows another one: by verdicts and signals on the earlier answers, among
+the models that were not tried.
 
 The answers of one prompt form a chain. The verdict on an answer, or signals about it, tell how much
 worse the answer is than expected. `kernel.Failures` estimates from this what another model's answer
@@ -66,7 +66,7 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     """Return the place of a decided request in its chain; None: it follows no request.
 
     Args:
-        name: of the capability, under which the record keeps it.
+        name: name of the capability, under which the record has the place.
     """
     chain = record.kept_by(name, Chain)
     return chain if chain is not None and chain.follows else None

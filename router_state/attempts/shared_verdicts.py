@@ -1,13 +1,13 @@
-"""Share what a router knows of its verifiers: its own evidence on what verdicts mean, and what
-others have told of that.
+"""Share evidence on what the verdicts of a verifier mean: the own evidence of a router, and that of
+other routers.
 
 A label of an answer with a verdict in bin j says of g_aj = h_j + h_aj, to first order,
 
     z = g + (label − p) ÷ p(1 − p),   with precision w = 1 ÷ (1 ÷ p(1 − p) + the logit's variance).
 
-Σ w and Σ w·z are kept beside the table, apart for own labels and for what others told. From both
-follows the table's posterior under the prior that every table has: h_j ~ N(·, SHARED) and
-h_aj ~ N(0, OWN). See `VerdictTable`.
+Σ w and Σ w·z are stored beside the table, for own labels and for other routers' evidence. From both
+follows the table's posterior under the prior that every table has: h_j ~ N(·, SHARED) and h_aj ~
+N(0, OWN). See `VerdictTable`.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class SharedVerdicts(Struct, array_like=True):
     # What others told.
 
     def take(self, others: Mapping[str, Numbers | None], table: VerdictTable) -> bool:
-        """Put what others tell of some models in place of what they told before; tell whether that
-        says anything new."""
+        """Put other routers' numbers on some models in place of earlier ones; tell whether anything
+        changed."""
         J, changed = self.bins, False
         for name, numbers in others.items():
             if numbers is not None and len(numbers.precision) != 2 * J:
@@ -191,13 +191,13 @@ class SharedVerdicts(Struct, array_like=True):
 
     @property
     def known_models(self) -> list[str]:
-        """Return the models of which others have told as much as a few labels tell."""
+        """Return the models on which other routers' evidence counts for a few labels."""
         J = self.bins
         return [name for name, row in self.others.items() if sum(row[:J]) >= LEAST_PRECISION]
 
     def with_family_counts(self, standing: Mapping[str, Any]) -> dict[str, object]:
-        """Return a verifier's standing with the verdicts that others told of apart, and the labels
-        that what they told counts for."""
+        """Return a verifier's standing with other routers' verdicts counted apart, and with the
+        number of labels that their evidence counts for."""
         models = []
         for one in standing["models"]:
             added = sum(self.added.get(one["model"], ()))
@@ -211,7 +211,7 @@ class SharedVerdicts(Struct, array_like=True):
         return {**standing, "models": models}
 
     def adopt_others(self) -> None:
-        """Treat what others told as known from now on."""
+        """Add the evidence of `others` to `given`, for a router that goes on from this state."""
         for name, row in self.others.items():
             before = self.given.get(name, [0.0] * len(row))
             self.given[name] = [a + b for a, b in zip(before, row, strict=True)]

@@ -1,4 +1,4 @@
-"""Learn from verdicts and labels: what verdicts mean, and what both tell of the models."""
+"""Learn from verdicts and labels: what verdicts mean, and how good the models are."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Evidence:
 
     Attributes:
         tables: what their verdicts mean.
-        pairs: by verifier, what labels say of its verdicts, and what they have cost.
-        shared: by verifier, what the router shares with others; empty where nobody carries it.
+        pairs: by verifier, pairs of verdicts and labels, and the cost of its verdicts.
+        shared: by verifier, evidence that the router shares; empty if no capability carries it.
     """
 
     __slots__ = ("journal", "pairs", "shared", "tables")
@@ -184,7 +184,8 @@ class Evidence:
         return value + less, weight, revised
 
     def shares_of(self, name: str) -> SharedVerdicts | None:
-        """Return what the router shares of a verifier; None: there is nothing to learn of it."""
+        """Return the evidence on a verifier that the router shares; None: its verdicts are exact,
+        so there is nothing to learn."""
         table = self.tables.tables[name]
         if table.exact:
             return None
@@ -194,7 +195,7 @@ class Evidence:
         return self.shared[name]
 
     def shareable(self) -> ByModel:
-        """Return what the router shares, by model and verifier."""
+        """Return the numbers that the router shares, by model and verifier."""
         found: dict[str, dict[str, Numbers]] = {}
         for name, table in self.tables.tables.items():
             if (one := self.shares_of(name)) is not None:
@@ -220,7 +221,7 @@ class Evidence:
                 self.journal.jumped = True
 
     def keep_shared(self) -> None:
-        """Forget what was shared of verifiers that are gone, or whose tables start anew."""
+        """Forget the shared evidence on verifiers that are gone, or whose tables start anew."""
         tables = self.tables.tables
         self.shared = {
             name: one
@@ -236,7 +237,7 @@ class Evidence:
             one.note(table, answer.k, j, reward=reward, variance=variance, label=label)
 
     def bill(self, billing: Billing) -> None:
-        """Count what waits for a verdict, and what followed one."""
+        """Count an answer that waits for a verdict, and the dollars of a call that followed one."""
         plan, attempt = billing.record.plan, billing.event.attempt
         if plan is None or billing.answered or billing.unanswered:
             return
@@ -253,7 +254,7 @@ class Evidence:
             self.journal.pieces.add(PIECE)
 
     def alert(self, record: RequestRecord, now: float) -> None:
-        """Tell of verifiers that are worthless, and of those that have changed."""
+        """Raise alerts for verifiers that are worthless, and for those that have changed."""
         plan = record.plan
         if plan is None or plan.labelled < 0:
             return

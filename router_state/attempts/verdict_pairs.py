@@ -1,7 +1,7 @@
-"""Test verifiers by pairs of a verdict and a label: whether verdicts tell anything, and whether
-they tell as much as before.
+"""Test verifiers by pairs of a verdict and a label: whether verdicts are informative, and whether
+they are as informative as before.
 
-Of each pair counts by how much the label is above what was expected of the answer. Among answers
+A pair counts by the difference of its label from the expected reward of the answer. Among answers
 that passed the mean is higher than among those that did not, by the *separation*: 0 for a coin, and
 for a verifier that only likes one model. All intervals hold at every look (`learning.intervals`).
 """
@@ -67,7 +67,7 @@ class Change(Struct, frozen=True):
 
 
 class Pairs(Struct, array_like=True, gc=False):
-    """The pairs of one verifier, and what it has cost.
+    """The pairs of one verifier, and its costs.
 
     Attributes:
         since: time of its first verdict, seconds since the epoch.
@@ -100,7 +100,8 @@ class Pairs(Struct, array_like=True, gc=False):
     by_model: dict[str, tuple[float, float]] = {}
 
     def add(self, above: float, *, passes: bool) -> None:
-        """Add a pair whose label is by this much above what was expected of the answer."""
+        """Add a pair, by the difference `above` of its label from the expected reward of the
+        answer."""
         above = min(max(above, -1.0), 1.0)
         (self.passed if passes else self.stopped).add(above)
         if self.blocks[-1].n >= BLOCK:
@@ -122,7 +123,7 @@ class Pairs(Struct, array_like=True, gc=False):
 
     @property
     def comes(self) -> float:
-        """Return the share of the verdicts that plans wait for which come."""
+        """Return the share of awaited verdicts that come."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     def comes_of(self, model: str, others: float) -> float:
@@ -190,13 +191,13 @@ class Pairs(Struct, array_like=True, gc=False):
         self.passed, self.stopped, self.alerted = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:
-        """Return the dollars a day of verdicts and of the calls that followed them."""
+        """Return the dollars per day that verdicts, and the calls after them, have cost."""
         days = max(now - self.since, DAY / 24.0) / DAY
         return (self.fees_usd + self.further_usd) / days
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such pairs can be."""
+        """Tell whether the numbers are possible."""
         sums = [self.passed, self.stopped, self.older, *self.blocks]
         finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
         counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0

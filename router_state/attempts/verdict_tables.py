@@ -220,7 +220,7 @@ class Tables:
         self.keep(names)
 
     def faults(self) -> Iterator[str]:
-        """Yield what can't be true of the tables."""
+        """Yield the names of tables with impossible numbers."""
         for name, table in (*self.tables.items(), *self.signals.items()):
             if not table.is_sound():
                 yield f"table of {name}"

@@ -60,10 +60,10 @@ class Attempts(Capability):
     Attributes:
         declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
-        evidence: what was learned of these tables, and of the verifiers.
+        evidence: the evidence behind these tables.
         named_by_slot: by slot of the window, the verifiers that the request named, where it named
             any.
-        spend: what requests cost, beside what solutions of the dollar dual said.
+        spend: cost of requests, compared with the cost that solutions of the dollar dual expected.
         waits: by verifier, the requests that await a verdict; empty until the next decision.
         weighs: see `arms.Planner`.
     """
@@ -338,7 +338,8 @@ class Attempts(Capability):
         return self.evidence.shareable()
 
     def take_shared(self, numbers: ByModel | None) -> None:
-        """See Capability: tables follow from the router's own labels and from what others say."""
+        """See Capability: tables follow from the router's own labels and other routers'
+        evidence."""
         self._fit(self.arms.names)
         self.evidence.take_shared(numbers)
 

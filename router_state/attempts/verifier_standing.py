@@ -19,8 +19,8 @@ LastStandings = dict[str, tuple[tuple[bytes, tuple[str, ...], Verifier], Standin
 def standings(tables: Tables, last: LastStandings) -> list[Standing]:
     """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`.
 
-    A standing is published after every batch, and changes only with verdicts and labels: one that
-    was told before is told again.
+    A standing is published after every group, and changes only with verdicts and labels: an
+    unchanged one is not computed again.
     """
     return [
         _again(name, one, tables.tables[name], last)

@@ -24,8 +24,8 @@ def whole_sums(one: Regression, prior: SharedPrior) -> Sums:
 
 
 def given_sums(one: Regression, prior: SharedPrior) -> Sums:
-    """Return what `whole_sums` returns, equal to the bit on every machine, of a regression that was
-    not observed yet."""
+    """Return `whole_sums` of a regression without observations, equal to the bit on every
+    machine."""
     center = prior.center
     evidence = Evidence(prior, [one])
     evidence.gather([1.0])
@@ -47,9 +47,9 @@ def own_sums(one: Regression, prior: SharedPrior, *shares: Share | None) -> Sums
 
 
 def shareable(own: Mapping[str, Sums]) -> dict[str, bytes]:
-    """Return the sums that may leave a router: of each model those of at least `LEAST_REPORTED`
-    requests, else only its mean, at the mean context of all the router's requests. Empty where
-    all models together have fewer.
+    """Return the sums that may leave a router. Of a model with fewer than `LEAST_REPORTED` requests
+    only the mean leaves, at the mean context of all the router's requests. Empty if all models
+    together have fewer.
     """
     count = sum(one.count for one in own.values())
     if count < LEAST_REPORTED:

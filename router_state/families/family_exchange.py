@@ -145,7 +145,7 @@ class Exchange:
         return net.triangle()
 
     def _take(self, found: Sequence[Mapping[str, tuple[Share | None, bytes] | None]]) -> None:
-        """Hold what was exchanged."""
+        """Store the exchanged sums."""
         sides = [ones for _, ones in self.sides]
         for name in self._arms.names:
             changes = [side.get(name) for side in found]
@@ -168,7 +168,7 @@ class Exchange:
             self._journal.pieces.add(PIECE + model)
 
     def adopt_all(self) -> None:
-        """Treat the family's sums as taken over from now on."""
+        """Turn the family's sums into given ones, with which a new router starts."""
         sides = [ones for _, ones in self.sides]
         for name, held in list(self.outside.items()):
             given = held.given

@@ -1,5 +1,5 @@
-"""The estimate of a family's regression: how much models differ between routers, and what of that
-is one router's level, or makes it count for less.
+"""The estimate of a family's regression: the scatter of each model between routers, and the level
+and the weight of each router.
 
 R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
 w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989). The
@@ -66,7 +66,7 @@ class Fit:
     """One estimate.
 
     Attributes:
-        names: of the routers; by_model: their sums and statements; unit: mean square of all
+        names: names of the routers; by_model: their sums and statements; unit: mean square of all
             features together.
     """
 
@@ -104,7 +104,7 @@ class Fit:
             kin.total[model] = of.total(counts).triangle()
 
     def move(self, theta: Mapping[str, Vector], covariances: Mapping[str, Matrix]) -> None:
-        """Move scatters, levels and weights by one step, and tell who is broken."""
+        """Move scatters, levels and weights by one step, and find the routers to be left out."""
         kin, counts, levels = self.kin, self._counting, self._of(self.kin.levels)
         weights = self._of(kin.weights, 1.0)
         determined: dict[str, Vector] = {}

@@ -1,11 +1,12 @@
 """The regression of a family: what one model's coefficients are in each of N routers.
 
 θ_ra = θ_a + c_r·e + δ_ra, δ_ra ~ N(0, σ²(w_r·R_a)⁻¹), c_r ~ N(0, κ²), e the bias. Above θ_a stands
-the shared prior of the models, as in every router. With V = (A + wR)⁻¹, a router says of θ_a
+the shared prior of the models, as in every router. With V = (A + wR)⁻¹, a router's statement on θ_a
+is
 
     J_r = wR − wR·V·wR,   h_r = wR·V·(b − c·A·e),
 
-and the others say of its own θ_ra, with J and h their sums and R for the scatter between them,
+and that of the others on its own θ_ra, with J and h their sums and R for the scatter, is
 
     P = R − R(J + R)⁻¹R,   P·m = R(J + R)⁻¹h                     (Lindley and Smith 1972).
 
@@ -55,7 +56,7 @@ class Kin:
     """A family's regression of rewards, or of logarithms of bills.
 
     Attributes:
-        d, guess: dimensions, and what is assumed before the first observation.
+        d, guess: dimensions, and the assumptions before the first observation.
         noise: σ².
         common, scatter: the scatter of all models together, and that of each model.
         weights, levels: w_r, where that is not 1, and c_r by router.

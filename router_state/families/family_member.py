@@ -192,8 +192,8 @@ class Family(Capability):
         return True
 
     def _take_over(self, event: MemberPrior) -> None:
-        """Put what the others say of some models in place of what they said before. Before the
-        first own observation σ² is the family's: sums are in units of it."""
+        """Put the others' sums of some models in place of their earlier sums. Before the first own
+        observation σ² is the family's: sums are in units of it."""
         for prior, noise in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
             if noise > 0.0 and not prior.seen:
                 prior.noise, prior.fourth = noise, 3.0 * noise * noise
@@ -215,8 +215,8 @@ class Family(Capability):
         self.exchange.without(model)
 
     def start_over(self) -> None:
-        """See Capability. What the other router took from its family is given to this one, and is
-        not told to a family."""
+        """See Capability. Sums that the exported router took from its family are given to the new
+        router, and are reported to no family."""
         self.place = MemberPlace()
         self.exchange.adopt_all()
 

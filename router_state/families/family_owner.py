@@ -31,7 +31,7 @@ from router_state.shared_numbers import numbers_of
 MOST_IN_FAMILY = 5_000
 """Most members of a family, as of a pool."""
 YOUNG = 200
-"""Rewards up to which a member is told each new estimate, and not only after its own reports."""
+"""Rewards up to which a member gets each new estimate, and not only after its own reports."""
 MOST_PRIOR_BYTES = 100_000
 """Most bytes of sums in one record to a member."""
 
@@ -167,7 +167,7 @@ class FamilyOwner(Register):
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
     def _forget(self, member: str) -> None:
-        """Forget a member, and what it said."""
+        """Forget a member and its sums."""
         if (entry := self.members.pop(member, None)) is None:
             return
         self._drop_sums(member, entry)

@@ -31,8 +31,8 @@ class MemberEntry(Struct, array_like=True, gc=False):
     """Knowledge of the owner about a member; the names are those of `Report`.
 
     Attributes:
-        n: number of the last prior that the member was told.
-        models: those of which there are sums.
+        n: number of the last prior that was sent to the member.
+        models: models with sums.
     """
 
     born: Whole
@@ -77,7 +77,7 @@ class Register:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether nothing is left to be known of the family."""
+        """Tell whether the family has neither members nor knowledge of another family."""
         return not self.members and not self.brought
 
     @property

@@ -29,7 +29,7 @@ LEAST_SCATTER = 1.0 / MEMORY
 
 @dataclass(slots=True, eq=False)
 class _Of:
-    """Numbers of one subject and model: the members that told them, W and z of shape (n, p)."""
+    """Numbers of one subject and model: the members that share them, W and z of shape (n, p)."""
 
     names: list[str]
     at: dict[str, int]
@@ -120,7 +120,7 @@ class Shared:
         self.weights |= {(subject, name): min(one / usual, 1.0) for name, one in found.items()}
 
     def numbers_for(self, member: str, model: str) -> dict[str, Numbers]:
-        """Return what all other members say of a member's numbers of a model, by subject."""
+        """Return the prior of all other members for a member's numbers of a model, by subject."""
         found = {}
         for (subject, of), one in self.stacks.items():
             if of != model:

@@ -36,7 +36,7 @@ def slopes(
     noise: float,
 ) -> tuple[Vector, Vector]:
     """Return the slope of each router's coefficients on those of the others, and its deviation;
-    1 and infinity where nothing tells.
+    1 and infinity where no data determine them.
 
     Args:
         statements: by model.

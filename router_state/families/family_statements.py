@@ -61,7 +61,7 @@ def stacked(model: str, names: list[str], members: Members) -> Of:
 
 
 def mean_square(statements: Iterable[Of], d: int) -> float:
-    """Return the mean square of a feature over all that was observed; 1 before anything was."""
+    """Return the mean square of a feature over all observations; 1 before the first one."""
     count = squares = 0.0
     for of in statements:
         counted = float(of.A[:, -1, -1].sum())

@@ -1,7 +1,7 @@
 """The sums in a router's regressions that are not its own evidence: what it took from its family,
 and what its declaration gave.
 
-A router keeps them as the bytes of their record, which the table keeps as well: once in memory.
+A router and its table share the bytes of the record, so the sums are in memory once.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class OutsideSums(Framed):
 
     @classmethod
     def read(cls, body: bytes, d: int) -> OutsideSums:
-        """Return what a record holds. Raises DamagedState."""
+        """Return the sums in a record. Raises DamagedState."""
         try:
             found = cls._of(body)
             for share in (*found.taken, *found.given):

@@ -1,5 +1,4 @@
-"""Calibrate judges: subtract their offsets from their labels, and set aside the judges that say
-nothing.
+"""Calibrate judges: subtract their offsets from their labels, and set aside uninformative judges.
 
 A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
 a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
@@ -84,7 +83,7 @@ class Calibration:
     def count(
         self, of: Of, arms: Arms, x: Vector, label: Label, *, weight: float, times: float
     ) -> None:
-        """Count a label that the model has learned; −1 times: no more.
+        """Count a label that the model has learned; `times` −1 removes it.
 
         Args:
             weight: the label's weight when it was learned.
@@ -114,7 +113,7 @@ class Calibration:
             self._set_aside(judge, arms, aside)
 
     def is_aside(self, judge: str) -> bool:
-        """Tell whether a judge's labels are not learned, as they say nothing."""
+        """Tell whether a judge is set aside: its labels are uninformative, and are not learned."""
         return any(one.aside for _, one in self._of(judge))
 
     def _within(self, judge: str, arms: Arms) -> Within:
@@ -172,7 +171,7 @@ class Calibration:
         return tuple(map(piece_of, self.labels))
 
     def faults(self, arms: Arms) -> Iterator[str]:
-        """Yield the faults of sums that can't be true."""
+        """Yield a description of each part of the sums that is impossible."""
         for (judge, model), one in self.labels.items():
             arm = arms.find(model)
             is_known = arm is not None and 0.0 <= one.forgotten <= arm.rewards.forgotten

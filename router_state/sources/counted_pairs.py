@@ -1,4 +1,5 @@
-"""Count the pairs of labels by source and model, and tell of a judge that parts from gold."""
+"""Count the pairs of labels by source and model, and raise an alert when a judge parts from
+gold."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ class CountedPairs:
     def replace(
         self, before: list[Pair], present: list[Pair], *, born: int, now: float
     ) -> list[Pair]:
-        """Take back the pairs that are no more, add the new ones, tell of judges that part, and
-        return all pairs with their places.
+        """Remove pairs that are gone, add new ones, and raise alerts for judges that part. Return
+        all pairs with the blocks in which they count.
 
         Args:
             born: offset of the declaration that is in force.
@@ -118,7 +119,7 @@ class CountedPairs:
         return None if found is None else orjson.dumps(to_builtins(found))
 
     def restore(self, cells: Iterable[tuple[str, str]], piece: Callable[[str], bytes]) -> None:
-        """Read those of these cells that there are."""
+        """Read those of these cells that are stored."""
         for cell in cells:
             if body := piece(_piece(cell)):
                 self.cells[cell] = decoded(body, Cell, "pairs of a source")

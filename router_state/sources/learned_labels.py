@@ -18,7 +18,8 @@ PIECE = "\x1flabels:"
 Of = tuple[str, str]
 """A judge and a model."""
 LEAST_LABELS_LEFT = 1e-3
-"""Labels that are left below which nothing is said of their mean: rounding may leave so much."""
+"""Least number of remaining labels for which their mean is computed: rounding may leave such a
+number where no label is left."""
 
 
 @lru_cache

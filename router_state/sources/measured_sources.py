@@ -55,7 +55,7 @@ class RequestLabels(Struct, omit_defaults=True):
 
 class MeasuredSources(Capability):
     """The sources of a router's labels. A router that declares no sources gets the capability with
-    its first withdrawn label: the labels of that request are kept, so that an older one does not
+    its first withdrawn label: the labels of that request are kept, so that an older label does not
     come back.
 
     Attributes:
@@ -142,7 +142,8 @@ class MeasuredSources(Capability):
         return {label.source: SourceLabel(label.reward, rank, label.revision, attempt=attempt)}
 
     def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
-        """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
+        """See Capability: keep the labels, count their pairs, and raise alerts for judges that
+        part."""
         if not isinstance(labels, dict):
             return
         all_labels: Labels = labels
@@ -175,7 +176,7 @@ class MeasuredSources(Capability):
     # What models learn of it.
 
     def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
-        """See Capability: without the judge's offset, and nothing where the judge says nothing."""
+        """See Capability: a judge's label less its offset; None if the judge is set aside."""
         of = label.source, record.called
         if learned:
             one = self.calibration.counted(of, self._stored(record).born)

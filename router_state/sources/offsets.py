@@ -25,7 +25,8 @@ from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import Within
 
 COMMON = 0.05
-"""Deviation of the offset that all models share: scales of two sources differ by so much."""
+"""Deviation of the offset that all models share: the usual difference of the scales of two
+sources."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
 PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
@@ -38,7 +39,7 @@ MOST_SLOPE = 3.0
 
 class ModelPairs(NamedTuple):
     """Pairs of one model: how many still count, and the means of the judge's label and of gold.
-    `learned` are the judge's labels that the model has learned, and `mean` is their mean."""
+    `learned` is the number of the judge's labels that the model has learned, `mean` their mean."""
 
     n: float
     judge: float

@@ -38,9 +38,9 @@ LEAST_SIZE = 0.05
 
 
 class Block(Struct, array_like=True, gc=False):
-    """Sums over pairs in a row: of the differences, judge's label less gold, and of the judge's
-    labels, in parts of a reward. `share`: share of the probability of a false alert for a change
-    that begins with this block."""
+    """Sums over consecutive pairs, in parts of a reward: their number n, Σ d of the differences
+    judge − gold, Σ of their squares, and Σ y of the judge's labels. `share` is the part of the
+    probability of a false alert that a change with this block has."""
 
     n: int = 0
     d: int = 0
@@ -66,7 +66,7 @@ class Cell(Struct, array_like=True, gc=False):
             judge and model is not in this one.
         all: sums over all pairs.
         first: number of the oldest block that is kept, from 1.
-        blocks: the last ones, the oldest first.
+        blocks: the last blocks, the oldest first.
         last_alert: the last alert raised; None: none was raised.
         began: time at which the last block began.
     """
@@ -178,7 +178,7 @@ class Cell(Struct, array_like=True, gc=False):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such a cell can be."""
+        """Tell whether the numbers of the cell are possible."""
         blocks = self.blocks
         fits = 0 < len(blocks) <= MOST_BLOCKS and self.first >= 1 and self.all.is_sound
         shares = all(0.0 <= b.share <= 1.0 for b in blocks) and math.isfinite(self.began)

@@ -13,7 +13,7 @@ expectation does not grow with pairs (Ville 1939). This holds on average over th
 for normal differences. S is at least the squares that the pairs since then give alone, so a spread
 that grows makes e smaller.
 
-Where a source says hardly anything between 0 and 1, differences of 1 may be rare, and are far from
+Where a source hardly ever labels between 0 and 1, differences of 1 may be rare, and are far from
 normal. The evidence of such pairs is no more than that of differences of which nothing is assumed
 but that they are between −1 and 1 (Fan, Grama and Liu 2015, arXiv:1403.7143):
 

@@ -15,12 +15,12 @@ from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import LEAST_SPREAD, Within
 
 PRIOR_UNINFORMATIVE = 0.2
-"""Probability that a judge's labels say nothing, before any pair."""
+"""Probability that a judge is uninformative, before any pair."""
 LEAST_CORRELATION = 0.2
-"""Correlation within models below which a judge says nothing."""
+"""Correlation within models below which a judge is uninformative."""
 SURELY_UNINFORMATIVE = 0.9
-"""Probability from which a judge is taken to say nothing. A judge that is set aside wrongly costs
-more than one that is kept wrongly (lab/docs/sources.md)."""
+"""Probability from which a judge is taken to be uninformative. A judge that is set aside wrongly
+costs more than one that is kept wrongly (lab/docs/sources.md)."""
 LIKELY = 0.5
 """Probability below which a judge that was set aside counts again."""
 CORRELATIONS = 20
@@ -30,17 +30,16 @@ CLOSE = 0.999999
 
 
 def is_uninformative(within: Within, *, already: bool = False) -> bool:
-    """Tell whether a judge with these pairs says nothing of an answer.
+    """Tell whether a judge with these pairs is uninformative.
 
     Args:
-        already: whether the judge was found to say nothing before: that is taken back once it is
-            not even likely.
+        already: whether the judge was found uninformative before; it stays so while that is likely.
     """
     return probability(within) >= (LIKELY if already else SURELY_UNINFORMATIVE)
 
 
 def probability(within: Within) -> float:
-    """Return the probability that a judge says nothing of an answer."""
+    """Return the probability that a judge is uninformative."""
     if within.n <= 3 or within.rr < LEAST_SPREAD:
         return PRIOR_UNINFORMATIVE + (1.0 - PRIOR_UNINFORMATIVE) * LEAST_CORRELATION
     correlation = 0.0

@@ -66,7 +66,7 @@ TOLD = {
         "Calls beyond the first that these plans were expected to make",
     ),
 }
-"""Counters of what decisions say: metric and help by attribute of `Router`."""
+"""Counters of expectations in decisions: metric and help by attribute of `Router`."""
 PLANNED = {
     # Gauges, as a plan may be expected to cost more than it saves.
     "gain": ("pb_router_plan_gain", "Sum of the rewards that plans were expected to gain"),

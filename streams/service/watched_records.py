@@ -12,7 +12,8 @@ Hear: TypeAlias = Callable[[str, bytes | None], None]
 
 
 def watched(send: Produce, heard: Mapping[str, Hear]) -> Produce:
-    """Return a `send` that also tells who hears a topic, by the topic's name."""
+    """Return a `send` that also hands each record to the function of its topic; `hears` has the
+    functions by the topic's name."""
 
     async def sending(
         topic: str,

@@ -19,10 +19,10 @@ BY_CHANCE = 3.0
 
 
 def chosen_by_products(sums: Sequence[Sums]) -> bool:
-    """Tell whether products of features tell more of which model was called than features do.
+    """Tell whether products of features predict the called model better than features do.
 
-    Contexts are whitened to z. What features tell is Σ n_a·|mean of z|² over models a, and what
-    products tell is Σ n_a·|mean of zzᵀ − I|²/2. Each is divided by its degrees of freedom, so that
+    Contexts are whitened to z. The signal of features is Σ n_a·|mean of z|² over models a, and that
+    of products Σ n_a·|mean of zzᵀ − I|²/2. Each is divided by its degrees of freedom, so that
     chance makes 1 of both.
     """
     if len(sums) < 2:

@@ -105,7 +105,7 @@ class RouterView:
         if before is not None and state.observed_at < before.observed_at:
             return
         if self.first is None:
-            # Savings count from the first sight; the worker's account may begin years before.
+            # Savings count from the first sight; the published state may begin years before.
             self.first = Money(state.spend_usd, state.settled)
         # Charts begin at the first decision: a router may be declared long before it is asked.
         if state.decided:
@@ -293,7 +293,7 @@ class RouterView:
 
     @property
     def spend_per_budget(self) -> float | None:
-        """Return the mean bill ÷ budget, by the worker's account."""
+        """Return the mean bill ÷ budget, as the worker publishes it."""
         return paid_per_budget(self.state)
 
     @property

@@ -99,7 +99,7 @@ class KafkaLink:
         raises.
 
         Raises:
-            Unreachable: it did not succeed within `seconds`, and why.
+            Unreachable: connecting did not succeed within `seconds`; the text says why.
         """
         self._background = spawn(self._run())
         try:

@@ -92,7 +92,7 @@ class SyncAttempt:
 
     @property
     def decision(self) -> SyncDecision:
-        """Return what was decided."""
+        """Return the decision of the request."""
         return SyncDecision(self.attempt.decision, self._router)
 
     @property
@@ -207,7 +207,7 @@ class SyncRouter:
 
     @property
     def counts(self) -> Counts:
-        """Return what happened since the start."""
+        """Return the outcomes of calls of `route` since the start."""
         return self._opened.counts
 
     def route(self, prompt: str | None = None, **options: Any) -> SyncDecision:
