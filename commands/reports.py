@@ -28,8 +28,8 @@ class Report:
     Attributes:
         placed: place of the event (`topic`, `partition`, `offset`).
         outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
-            yet; `taken_in`: a worker has read it, and has too much to do to publish more;
-            `refused`; `no_answer`: it stays queued.
+            yet; `taken_in`: a worker that has just taken over, or has too much to do to publish
+            more, has read it; `refused`; `no_answer`: it stays queued.
         state: the first state of the router that contains it.
         failure: why it was refused, or that nobody answered.
     """

@@ -7,7 +7,7 @@ from functools import partial
 
 from router_state.choice import Choice
 from router_state.events import Asked
-from router_state.kernel import EVERY
+from router_state.kernel import EVERY, Arm
 from router_state.pacing import prices
 from router_state.policies import eligibility
 from router_state.record import Basis, Call, RequestRecord
@@ -72,28 +72,28 @@ def decide(
 
 def _write_down(state: RouterState, choice: Choice, own: int) -> RequestRecord:
     """Commit a decision and return its record; `own` is the arm that the policy chose."""
-    arms, pacer = state.arms, state.pacer
-    record = _written(state, choice)
+    arms, pacer, hooks, k = state.arms, state.pacer, state.hooks, choice.k
+    unpaced, arm = choice.unpaced, arms.all[k]
+    record = _written(state, choice, arm)
     state.commit(choice.request.request_id, record, state.policy.ticks)
     # Whoever had a new model called, one of its first calls is made.
-    pulled = choice.why == "onboarding" or (choice.unpaced and arms.all[choice.k].pulls_left > 0)
-    arms.played(choice.k, state.t, pulled)
-    if not choice.unpaced:
+    arms.played(k, state.t, record.reason == "onboarding" or (unpaced and arm.pulls_left > 0))
+    if not unpaced:
         pacer.commit(record.expected_cost_usd)
     # The arms and the debt count calls and money, too.
-    if state.hooks.decided:
-        state.hooks.decided(choice, record)
+    if hooks.decided:
+        hooks.decided(choice, record)
     if record.seq % EVERY == 0 and pacer.budget_usd is not None:
         budget, now, journal = pacer.budget_usd, state.latest, state.journal
         state.newcomers.look(arms, choice.seen, own, budget=budget, now=now, journal=journal)
     return record
 
 
-def _written(state: RouterState, choice: Choice) -> RequestRecord:
-    """Return the record of a decision."""
-    request, seen, k, plan = choice.request, choice.seen, choice.k, choice.plan
-    arm, config, contained = state.arms.all[k], state.config, request.contained
-    reward, usd = seen.expected(k) if plan is None else choice.planned
+def _written(state: RouterState, choice: Choice, arm: Arm) -> RequestRecord:
+    """Return the record of a decision for an arm."""
+    request, seen, plan, config = choice.request, choice.seen, choice.plan, state.config
+    contained = request.contained
+    reward, usd = seen.expected(choice.k) if plan is None else choice.planned
     record = RequestRecord(
         choice.seq,
         arm.name,

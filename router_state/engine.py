@@ -25,7 +25,7 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records, RequestRecord, remembered
+from router_state.record import Records, RequestRecord, unknown
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
@@ -114,8 +114,8 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:
-    state, request_id = engine.state, event.request_id
-    record = remembered(engine.records, request_id)
+    state, records, request_id = engine.state, engine.records, event.request_id
+    record = records.get(request_id) or unknown(request_id)
     if event.attempt == 0 and (record.call is None or record.call.plan is None):
         outcome = feedback.settle(state, record, event)
     else:
@@ -123,7 +123,7 @@ def _charged(engine: Engine, event: Charged, now: float) -> Changes:
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
     state.since.billed(event.offset, event.waited)
-    engine.records[request_id] = record
+    records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 
 
@@ -137,13 +137,13 @@ def _judged(engine: Engine, event: Judged, now: float) -> Changes:
 
 
 def _verified(engine: Engine, event: Verified, now: float) -> Changes:
-    state, request_id = engine.state, event.request_id
-    record = remembered(engine.records, request_id)
+    state, records, request_id = engine.state, engine.records, event.request_id
+    record = records.get(request_id) or unknown(request_id)
     outcome = planned.verify(state, record, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
     state.since.rewarded(event.offset, event.waited)
-    engine.records[request_id] = record
+    records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 
 

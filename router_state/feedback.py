@@ -22,10 +22,10 @@ from router_state.record import (
     Records,
     RequestRecord,
     Settlement,
-    remembered,
+    unknown,
 )
 from router_state.router import RouterState
-from router_state.totals import checked_cost, checked_reward
+from router_state.totals import checked_cost, refuse_reward
 
 
 def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
@@ -378,17 +378,18 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
         UnknownRequest: no decision carries this request_id.
         RouterStateError: as `learn` and `Capability.shared`.
     """
-    if event.reward is not None:
-        checked_reward(event.reward)
+    request_id, reward = event.request_id, event.reward
+    if reward is not None and not 0.0 <= reward <= 1.0:
+        refuse_reward(reward)
     if state.hooks.shared:
         found = state.hooks.shared(event, records)
         if found is not None:
             return _learn_shared(state, records, *found)
-    record = remembered(records, event.request_id)
+    record = records.get(request_id) or unknown(request_id)
     outcome = learn(state, record, event)
     if outcome is not DUPLICATE:
-        records[event.request_id] = record
-    return outcome, {event.request_id: record}
+        records[request_id] = record
+    return outcome, {request_id: record}
 
 
 def _learn_shared(

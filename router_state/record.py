@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, structs
 
@@ -205,9 +205,6 @@ Records = MutableMapping[str, RequestRecord]
 """Records of a router's requests by request_id; code that changes a record assigns it back."""
 
 
-def remembered(records: Records, request_id: str) -> RequestRecord:
-    """Return a request's record. Raises UnknownRequest."""
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
+def unknown(request_id: str) -> NoReturn:
+    """Refuse what comes for a request without a record. Raises UnknownRequest."""
+    raise UnknownRequest(f"no decision for request {request_id!r}")

@@ -56,8 +56,8 @@ class Event(Value):
 class MalformedEvent(ValueError):
     """The event cannot be read, and never will be.
 
-    The message says what is wrong and what is right. Of the event's values it holds none but a
-    number that is out of its bounds: it is safe in headers and logs.
+    The message says what is wrong and what is right. Of the event's values it quotes only a number
+    that is out of its bounds, so it is safe in headers and logs.
     """
 
     retriable: ClassVar[bool] = False

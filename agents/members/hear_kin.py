@@ -53,7 +53,7 @@ class HearKin(OneByOne):
         if not self._is_at_home(message, note.router_id, answers):
             return
         if note.kind == "report":
-            answers.notes += _hear(report_of(note), partition)
+            answers.notes += _take_report(report_of(note), partition)
         elif note.kind == "brought":
             if note.brought is None:
                 raise MalformedEvent(Reason.MISSING_FIELD, "brought is missing")
@@ -65,7 +65,7 @@ class HearKin(OneByOne):
             _take_over(note.member_id, prior_of(note, offset=message.offset), partition)
 
 
-def _hear(report: Report, partition: Partition) -> list[Note]:
+def _take_report(report: Report, partition: Partition) -> list[Note]:
     """Apply a report; return the prior for a newcomer, which is sent at once."""
     families, now = partition.families, partition.clock()
     owner = families.owner(report.family)
@@ -82,9 +82,9 @@ def _hear(report: Report, partition: Partition) -> list[Note]:
     return []
 
 
-def _take_over(router_id: str, told: MemberPrior, partition: Partition) -> None:
-    if not partition.families.greeted(router_id, told) and router_id in partition.routers:
-        partition.routers.apply(router_id, told, now=partition.clock()).accepted()
+def _take_over(router_id: str, prior: MemberPrior, partition: Partition) -> None:
+    if not partition.families.greeted(router_id, prior) and router_id in partition.routers:
+        partition.routers.apply(router_id, prior, now=partition.clock()).accepted()
 
 
 async def tell_kin(partition: Partition) -> None:
@@ -154,7 +154,7 @@ async def _tell_members(partition: Partition, name: str) -> None:
                 aside.trying("relate", keys.FAMILY, name),
                 undoing(partial(families.forget, name)),
             ):
-                answers.notes += _told(families.owner(name), partition)
+                answers.notes += _next_priors(families.owner(name), partition)
                 families.dirty.add(name)
                 failed = False
         if failed:
@@ -162,7 +162,7 @@ async def _tell_members(partition: Partition, name: str) -> None:
         await asyncio.sleep(0)
 
 
-def _told(owner: FamilyOwner, partition: Partition) -> list[Note]:
+def _next_priors(owner: FamilyOwner, partition: Partition) -> list[Note]:
     found: list[Note] = []
     now, began = partition.clock(), time.perf_counter()
     while owner.waiting and time.perf_counter() - began < SECONDS_AT_ONCE:

@@ -60,9 +60,9 @@ def unwelcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]])
 def first_priors(partition: Partition, router_id: str) -> list[MemberPrior]:
     """Return the family's records for a new member. Raises WrongFamily."""
     priors = partition.families.take_welcome(router_id) or []
-    for told in priors:
-        if told.refused:
-            raise WrongFamily(told.refused)
+    for prior in priors:
+        if prior.refused:
+            raise WrongFamily(prior.refused)
     return priors
 
 

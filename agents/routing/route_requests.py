@@ -28,7 +28,9 @@ from schemas.quick import Request
 from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
-UNDECLARED = "no router of this id was declared"
+UNDECLARED = (
+    "no router of this id was declared: look at router_id (`pbstream routers list`), or declare one"
+)
 """Text of the refusal of a request whose router is not declared in time."""
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two checks whether declarations are in force, and the number of checks: after

@@ -86,14 +86,14 @@ class Families(Owners[FamilyOwner]):
         self._welcomes[router_id] = [], asyncio.Event()
         return self._welcomes[router_id][1]
 
-    def greeted(self, router_id: str, told: MemberPrior) -> bool:
+    def greeted(self, router_id: str, prior: MemberPrior) -> bool:
         """Keep a prior for a router that waits for its first priors; return whether the router
         waits.
         """
         if (found := self._welcomes.get(router_id)) is None:
             return False
-        found[0].append(told)
-        if not told.more:
+        found[0].append(prior)
+        if not prior.more:
             found[1].set()
         return True
 

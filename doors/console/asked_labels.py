@@ -90,6 +90,6 @@ async def _events(
 def not_asking(router_id: str) -> Failure:
     """Return the failure of a router that asks for no labels."""
     return Failure(
-        f"router {router_id!r} asks for no labels. Say how many people can give, for example "
-        '"labels": {"want": 50, "per": "day"}, with pbstream routers apply.'
+        f"router {router_id!r} asks for no labels. Say how many people can give: "
+        f"`pbstream routers set {router_id} labels.want=50 labels.per=day`."
     )

@@ -181,7 +181,7 @@ class WantedLabels:
         """Return the requests without a label, the newest first.
 
         Args:
-            since: seconds since the epoch; workers have forgotten earlier requests, whose labels
-                would teach nothing.
+            since: time of the oldest request that workers still remember, in seconds since the
+                epoch; older ones are left out.
         """
         return [one for one in self if one.at >= since and one.is_open(labelling)]

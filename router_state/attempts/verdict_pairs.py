@@ -18,7 +18,8 @@ LEAST_SEPARATION = 0.2
 """Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
 and stops 60 % of the wrong ones, where half of the answers are right."""
 LEAST_CHANGE = 0.1
-"""Least change of what a pair says that is worth an alert: half of the change of the separation."""
+"""Least change of the mean of pairs that is worth an alert: half of the change of the
+separation."""
 ANSWERS_REMEMBERED = 500.0
 """Most answers behind a share of verdicts that come."""
 VERDICTS_BELIEVED = 10.0

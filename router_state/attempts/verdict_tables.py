@@ -182,6 +182,12 @@ class Tables:
 
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
+        for table in self.tables.values():
+            if table.is_stale:
+                self._show()
+                return
+
+    def _show(self) -> None:
         for name, table in self.tables.items():
             if table.is_stale:
                 comes = self.comes.get(name, ALL_COME)

@@ -275,10 +275,11 @@ class Attempts(Capability):
         if not self.declared.verifiers:
             return
         assert isinstance(chance, Chance)  # as the only profile with verifiers made it
-        if self.tables.names is not self.arms.names:
-            self._fit(self.arms.names)
-        self.tables.refresh()
-        planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
+        arms, tables = self.arms, self.tables
+        if tables.names is not arms.names:
+            self._fit(arms.names)
+        tables.refresh()
+        planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
         plan = choice.plan
         if plan is not None and len(plan.steps) > 1:
             waits = self.waits.get(plan.steps[0].verify or "")

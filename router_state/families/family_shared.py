@@ -141,7 +141,7 @@ class Shared:
 
 
 def _information(W: Matrix, tau2: Vector, w: Matrix) -> Matrix:
-    """Return what members say of θ: 1 ÷ (1 ÷ W + τ² ÷ w), shape (n, p)."""
+    """Return the precision of members' statements on θ: 1 ÷ (1 ÷ W + τ² ÷ w), shape (n, p)."""
     return np.asarray(W / (1.0 + W * tau2 / w), np.float64)
 
 

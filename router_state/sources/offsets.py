@@ -34,7 +34,7 @@ PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
 MOST_SLOPE = 3.0
-"""Largest slope: that of a judge which says a third of what gold says between 0 and 1."""
+"""Largest slope: that of a judge whose labels differ a third as much as gold."""
 
 
 class ModelPairs(NamedTuple):

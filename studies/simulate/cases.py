@@ -289,8 +289,8 @@ def _eligible(decision: Decision, incumbent: frozenset[str]) -> tuple[str, ...] 
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:
-    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
-    left out.
+    """Return the outcomes of each model in `metadata.outcomes`; an outcome that is not two numbers
+    is left out.
     """
     if not isinstance(found, dict):
         return {}

@@ -10,9 +10,9 @@ import numpy as np
 from studies.simulate.shared_lines import NEVER_VARIES, Sums
 
 MORE_THAN_LINES = 2.0
-"""Ratio of what products tell about history's choices to what features tell, above which history
-chose by products. In `python -m benchmarks.off_policy` it is 4 to 30 where a history chose by
-products and the direct estimate misses, and at most 1.1 where it chose by lines.
+"""Ratio of the signal of products to that of features, above which history chose by products. In
+`python -m benchmarks.off_policy` it is 4 to 30 where a history chose by products and the direct
+estimate misses, and at most 1.1 where it chose by lines.
 """
 BY_CHANCE = 3.0
 """Standard deviations of the products' statistic that chance may reach."""

@@ -79,7 +79,7 @@ class Attempt:
         self._revision += self._failed
 
     async def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
-        """Report what a verifier says of the answer: True or False, or a number from 0 to 1.
+        """Report a verifier's verdict on the answer: True or False, or a number from 0 to 1.
 
         If the verdict of the plan's verifier is below `accept_at`, the next attempt follows. Report
         nothing of a verifier that fails or takes too long: the answer counts as it is.

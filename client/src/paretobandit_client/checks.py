@@ -149,7 +149,9 @@ def _context(value: object) -> tuple[float, ...]:
 
 def _allowed_models(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"allowed_models must be names of models, not {value!r}")
+        raise ValueError(
+            f"allowed_models must be names of models, such as ['small'], not {value!r}"
+        )
     try:
         models = tuple(bounds.name("model", one) for one in value)
     except ValueError as error:
@@ -161,7 +163,7 @@ def _allowed_models(value: object) -> tuple[str, ...]:
 
 def _verifiers(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"verifiers must be names of verifiers, not {value!r}")
+        raise ValueError(f"verifiers must be names of verifiers, such as ['tests'], not {value!r}")
     found = tuple(bounds.name("verifier", one) for one in value)
     if len(found) > bounds.VERIFIERS:
         raise ValueError(f"verifiers must be at most {bounds.VERIFIERS}, not {len(found)}")

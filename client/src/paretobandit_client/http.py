@@ -88,7 +88,10 @@ class HttpLink:
                 return await self._look(max(LEAST, deadline - time.monotonic()))
             except _Later as why:
                 if time.monotonic() + FIRST_PAUSE > deadline:
-                    raise Unreachable(f"the gateway at {self.url}: {why}") from None
+                    raise Unreachable(
+                        f"the gateway at {self.url}: {why}; `pbstream gateway` starts one, and "
+                        "url=… names another"
+                    ) from None
             except RouterError as error:
                 raise Unreachable(f"{error}") from None
             await asyncio.sleep(FIRST_PAUSE)

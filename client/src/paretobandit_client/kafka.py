@@ -105,8 +105,10 @@ class KafkaLink:
         try:
             await asyncio.wait_for(self._connected.wait(), seconds)
         except TimeoutError:
+            advice = ": start a broker, or name another one (bootstrap=…, or PB_BOOTSTRAP)"
             raise Unreachable(
                 f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}"
+                f"{advice if isinstance(self._trouble, KafkaConnectionError | None) else ''}"
             ) from None
 
     async def stop(self, *, seconds: float) -> int:

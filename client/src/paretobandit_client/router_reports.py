@@ -1,4 +1,4 @@
-"""Report what calls cost, what verifiers say, and how good answers are."""
+"""Report costs of calls, verdicts of verifiers, and the quality of answers."""
 
 from __future__ import annotations
 
