@@ -6,10 +6,18 @@ judge's label within models. If the judge's labels predict gold well, ω removes
 two labels of a pair share. If they predict gold badly, ω removes the judge's noise (Angelopoulos et
 al. 2023, arXiv:2311.01453).
 
-A model's offset is c + e: c is the same for all models, e is the model's own. c ~ N(0, `COMMON`²)
-and e ~ N(0, τ²). The pairs decide among the `SCATTERS` for τ: the share of each is its prior
-probability × the likelihood of the pairs, and the estimate is the mean over them. With τ = 0 the
-judge favours no model. So the labels of a judge who favours no model stay nearly as they are.
+A slope above 1 says that the judge's scale is narrower than gold's. A label y then stands for
+p + ω·(y − p), with p the label that both scales share. So the offset of a model whose labels have
+the mean ȳ lies on the line −(ω − 1)·(ȳ − p), without the judge favouring any. This line is common
+to all models, and moves their levels apart in the order in which the judge has them. It assumes
+that a step of the judge between two answers of a model is worth what a step between two models is
+worth. Below a slope of 1 there is no line: noise of the judge makes the slope small as well.
+
+Beyond the line, a model's offset is c + e: c is the same for all models, e is the model's own.
+c ~ N(0, `COMMON`² + (ω − 1)²·`FIXED_POINT`²) for p ~ N(`MIDDLE`, `FIXED_POINT`²), and e ~ N(0, τ²).
+The pairs decide among the `SCATTERS` for τ: the share of each is its prior probability × the
+likelihood of the pairs, and the estimate is the mean over them. With τ = 0 the judge favours no
+model. So the labels of a judge who favours no model stay nearly in their order.
 
 The priors were chosen on seeds 0 to 99 of `benchmarks.sources`, and measured on others
 (lab/docs/sources.md). A prior of c without a centre near 0 loses most of the gain: a favoured model
@@ -32,6 +40,8 @@ PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 """Deviation of a pair's difference before any pair, and how many pairs that counts for."""
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
+MIDDLE, FIXED_POINT = 0.5, 0.29
+"""Mean and deviation of p: it may be any label between 0 and 1."""
 MOST_SLOPE = 3.0
 """Largest slope: that of a judge which says a third of what gold says between 0 and 1."""
 
@@ -46,9 +56,14 @@ class ModelPairs(NamedTuple):
     learned: float
     mean: float
 
+    @property
+    def level(self) -> float:
+        """The mean of the judge's labels of the model."""
+        return self.mean if self.learned > 0.0 else self.judge
+
 
 class _Seen(NamedTuple):
-    """The offset of a model as its pairs say, and its variance."""
+    """The offset of a model beyond the line, as its pairs say, and its variance."""
 
     offset: float
     variance: float
@@ -63,56 +78,68 @@ class _Fit(NamedTuple):
     believed: dict[str, float]
 
 
-def offsets(
-    pairs: Mapping[str, ModelPairs], within: Within, whole: Within
-) -> tuple[float, dict[str, float]]:
-    """Return the offset of a model without a pair, and those of the models with pairs.
+def offsets(models: Mapping[str, ModelPairs], within: Within, whole: Within) -> dict[str, float]:
+    """Return the offset of each model; without any pair none.
 
     Args:
         within: variances of both labels within models.
         whole: variances over the pairs of all models. They show how noisy a pair is also where each
             model has a pair or two, too few for variances within models.
     """
-    seen = _seen(pairs, within, whole)
+    slope = _slope(within)
+    stretch = max(slope - 1.0, 0.0)
+    seen = _seen(models, slope, within, whole)
     if not seen:
-        return 0.0, {}
-    fits = [_fit(seen, tau, prior) for tau, prior in SCATTERS]
+        return {}
+    shared = COMMON**2 + (stretch * FIXED_POINT) ** 2
+    fits = [_fit(seen, tau, prior, shared) for tau, prior in SCATTERS]
     most = max(fit.log_share for fit in fits)
     shares = [exp_of(fit.log_share - most) for fit in fits]
     total = sum(shares)
     weighed = [(share / total, fit) for share, fit in zip(shares, fits, strict=True)]
     common = sum(share * fit.common for share, fit in weighed)
-    return common, {
+    own = {
         model: sum(
             share * (fit.common + fit.believed[model] * (one.offset - fit.common))
             for share, fit in weighed
         )
         for model, one in seen.items()
     }
+    return {
+        model: own.get(model, common) - stretch * (one.level - MIDDLE)
+        for model, one in models.items()
+    }
 
 
-def _seen(pairs: Mapping[str, ModelPairs], within: Within, whole: Within) -> dict[str, _Seen]:
+def _slope(within: Within) -> float:
     n = float(within.n)
     slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
-    slope = min(max(slope, 0.0), MOST_SLOPE)
+    return min(max(slope, 0.0), MOST_SLOPE)
+
+
+def _seen(
+    models: Mapping[str, ModelPairs], slope: float, within: Within, whole: Within
+) -> dict[str, _Seen]:
     left = max(whole.rr - 2.0 * slope * whole.yr + slope * slope * whole.yy, 0.0)
     variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + whole.n * left) / (SPREAD_PAIRS + whole.n)
+    stretch, noise = max(slope - 1.0, 0.0), max(1.0 - slope, 0.0)
     found: dict[str, _Seen] = {}
-    for model, one in pairs.items():
+    for model, one in models.items():
         if one.n <= 0.0:
             continue
-        offset, doubt = one.judge - one.gold, variance / one.n
+        offset = one.judge - one.gold + stretch * (one.judge - MIDDLE)
+        doubt = variance / one.n
         if one.learned > 0.0:
-            offset += (1.0 - slope) * (one.mean - one.judge)
-            doubt += (1.0 - slope) ** 2 * within.yy / one.learned
+            offset += noise * (one.mean - one.judge)
+            doubt += noise**2 * within.yy / one.learned
         found[model] = _Seen(offset, doubt)
     return found
 
 
-def _fit(seen: Mapping[str, _Seen], tau: float, prior: float) -> _Fit:
-    # The offsets have the covariance diag(v + τ²) + COMMON²·11ᵀ, inverted by Sherman–Morrison.
+def _fit(seen: Mapping[str, _Seen], tau: float, prior: float, shared: float) -> _Fit:
+    # The offsets have the covariance diag(v + τ²) + shared·11ᵀ, inverted by Sherman–Morrison.
     weights = {model: 1.0 / (one.variance + tau * tau) for model, one in seen.items()}
-    total = sum(weights.values()) + 1.0 / COMMON**2
+    total = sum(weights.values()) + 1.0 / shared
     said = sum(weights[model] * one.offset for model, one in seen.items())
     squares = sum(weights[model] * one.offset**2 for model, one in seen.items())
     size = log_of(total) - sum(log_of(weight) for weight in weights.values())
