@@ -14,7 +14,7 @@ help:
 	@echo 'make demo ARGS="--requests 300"    a shorter one; pbstream demo --help names all options'
 	@echo 'make setup                         install what the tests need (uv, Java, Maven, Redis, Chromium)'
 	@echo 'make test                          set-up, lint and the tests of what a change may break'
-	@echo 'make test-release                  what only a release needs: wheel, images, site, demo, LiteLLM as a proxy, a round of chaos'
+	@echo 'make test-release                  what only a release needs: wheel, images, site, how pages look, demo, LiteLLM as a proxy, a round of chaos'
 	@echo 'make test-lab                      types and tests of the laboratory, lab/'
 	@echo 'make test-reference                the encoder on torch, and the export to ONNX (5 GB of packages)'
 	@echo 'make lint                          ruff, mypy --strict, import-linter'
@@ -38,17 +38,20 @@ lint:
 	$(RUN) mypy
 	$(RUN) lint-imports
 
+# Tests of pages in a browser: `make test` runs what they say and do, `--looks` also how they look at any width.
+PAGES = $(wildcard tests/integration/test_dashboard*.py) tests/integration/test_label_inbox.py tests/integration/test_replay_report.py
+
 # Style and types beside the tests, which wait for brokers at first.
 test: setup
 	@$(MAKE) --no-print-directory -j 2 lint pytest
-	@echo 'Wheel, images, site, demo, LiteLLM as a proxy, the reference library and a round of chaos: make test-release'
+	@echo 'Wheel, images, site, how pages look, demo, LiteLLM as a proxy, the reference library and a round of chaos: make test-release'
 
 pytest:
 	$(RUN) pytest -n 5 --dist loadfile --no-loadscope-reorder --ignore tests/release --ignore tests/containers --ignore tests/parity --ignore tests/reference $(ARGS)
 
 test-release:
 	@tools/setup release
-	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder tests/release tests/containers tests/parity $(ARGS)
+	$(RUN) pytest -n 4 --dist loadfile --no-loadscope-reorder --looks tests/release tests/containers tests/parity $(PAGES) $(ARGS)
 
 test-lab:
 	@tools/setup lab

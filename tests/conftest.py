@@ -9,6 +9,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -67,11 +68,16 @@ LONGEST = [
 """Files of more than a dozen seconds, the longest first (`--durations`): one that begins late is
 waited for alone."""
 TOGETHER = [
+    (
+        *("dashboard", "label_inbox", "dashboard_pools", "dashboard_proof"),
+        *("dashboard_verifiers", "dashboard_answers", "dashboard_names"),
+    ),
     ("cli", "refused", "cli_dlq", "snapshot", "cli_reports"),
     ("pages", "cli_doctor", "cli_router_files", "prompts", "labels_command"),
 ]
-"""Files of tests of one worker (the fixture `worker`), which one process runs one after the other:
-an idle worker and what the broker does for it take a thirtieth of a core until the process ends.
+"""Files of tests of one browser or of one worker (the fixtures `browser`, `worker`), which one
+process runs one after the other. A browser takes two seconds to start; an idle worker and what the
+broker does for it take a thirtieth of a core until the process ends.
 """
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
@@ -80,6 +86,8 @@ NEW_BEFORE_COLLECTION = 50_000
 """Objects that may be new before Python looks for garbage. After Python's own 700 it looks so often
 that tests which compute take a twelfth more.
 """
+LATE = ("litellm", "matplotlib", "selenium", "sentence_transformers", "sklearn", "torch")
+"""Packages that a test imports when it runs: at collection each process would, for seconds."""
 SHARED = pytest.StashKey[Path]()
 STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
@@ -101,10 +109,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files. Files that compute come between those that wait for brokers,
-    workers and browsers: so no core is idle for long.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `--looks` is for, and begin with the longest files. Files that compute come
+    between those that wait for brokers, workers and browsers: so no core is idle for long.
     """
+    if not config.getoption("--looks"):
+        looks = [item for item in items if item.get_closest_marker("looks")]
+        config.hook.pytest_deselected(items=looks)
+        items[:] = [item for item in items if item not in looks]
     together = {f"test_{name}.py" for names in TOGETHER for name in names}
     own = (
         item for item in items if item.path.parent == SERVICES and item.path.name not in together
@@ -138,10 +150,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that `make test-release` gives."""
+    parser.addoption(
+        "--looks",
+        action="store_true",
+        help="check too how pages look: at any width, in dark and light, and with axe-core",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the settings of Hypothesis before any test is imported: a property keeps those that
     there are then.
     """
+    config.addinivalue_line("markers", "looks: is run with --looks alone")
     if config.getoption("--hypothesis-profile", default=None) is None:
         settings.load_profile("ci")
         engine.MAX_SHRINKING_SECONDS = SHRINKING
@@ -156,7 +178,13 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Set aside what was imported and collected, so that no collection looks at it again."""
+    """Set aside what was imported and collected, so that no collection looks at it again.
+
+    Raises:
+        UsageError: a module of tests imports a package of `LATE` at its top.
+    """
+    if early := [name for name in LATE if name in sys.modules]:
+        raise pytest.UsageError(f"collection imports {', '.join(early)}; a test may, when it runs")
     gc.freeze()
     gc.set_threshold(NEW_BEFORE_COLLECTION, *gc.get_threshold()[1:])
     gc.enable()

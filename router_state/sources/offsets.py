@@ -20,9 +20,9 @@ answers of one model are narrower than gold's, but those between models are not,
 show that there is no line.
 
 The priors were chosen on seeds 0 to 99 of `benchmarks.sources`, and measured on others
-(lab/docs/sources.md). A wide prior of c alone loses most of the gain: a favoured
-model gets most requests and so most pairs, and its offset is taken for the offset of all models.
-With a narrow one alone, a judge who is kind to all models alike seems to favour those with pairs.
+(lab/docs/sources.md). A wide prior of c alone loses most of the gain: a favoured model gets most
+requests and so most pairs, and its offset is taken for the offset of all models. With a narrow
+prior alone, a judge who is kind to all models alike seems to favour those with pairs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from typing import NamedTuple
 from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import Within
 
-COMMONS = ((0.05, 0.95), (0.3, 0.05))
+COMMONS = ((0.05, 0.76), (0.3, 0.24))
 """Deviations of the offset c that all models share, each with its prior probability. On seeds 5000
-to 5029 of `benchmarks.sources`, 0.2 in place of 0.05 earns 4 less where a judge favours a model,
+to 5029 of `benchmarks.sources`, 0.6 in place of 0.24 earns 4 less where a judge favours a model,
 and 2 more where it is strict with all."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
@@ -47,12 +47,12 @@ SLOPE, SLOPE_SQUARES = 0.3, 0.08
 MIDDLE = 0.5
 """Label around which a narrow scale is stretched; c has the rest."""
 MOST_SLOPE = 3.0
-"""Largest slope: that of a judge which says a third of what gold says between 0 and 1."""
+"""Largest slope: that of a judge whose labels differ a third as much as gold."""
 
 
 class ModelPairs(NamedTuple):
     """Pairs of one model: how many still count, and the means of the judge's label and of gold.
-    `learned` are the judge's labels that the model has learned, and `mean` is their mean."""
+    `learned` is the number of the judge's labels that the model has learned, `mean` their mean."""
 
     n: float
     judge: float
@@ -66,7 +66,7 @@ class ModelPairs(NamedTuple):
         return self.mean if self.learned > 0.0 else self.judge
 
 
-class _Seen(NamedTuple):
+class _ModelOffset(NamedTuple):
     """The offset of a model beyond the line, as its pairs say, and its variance."""
 
     offset: float
@@ -94,9 +94,9 @@ def offsets(models: Mapping[str, ModelPairs], within: Within, whole: Within) -> 
     variance = _variance(whole, slope)
     fits: list[_Fit] = []
     for line in (0.0, slope - 1.0) if slope > 1.0 else (0.0,):
-        seen = _seen(models, slope, line, variance, within.yy)
+        by_model = _model_offsets(models, slope, line, variance, within.yy)
         for (common, likely), (tau, prior) in product(COMMONS, SCATTERS):
-            fits.append(_fit(models, seen, line, common, tau, likely * prior))
+            fits.append(_fit(models, by_model, line, common, tau, likely * prior))
     most = max(fit.log_share for fit in fits)
     shares = [exp_of(fit.log_share - most) for fit in fits]
     total = sum(shares)
@@ -120,10 +120,10 @@ def _variance(whole: Within, slope: float) -> float:
     return (SPREAD_PAIRS * PAIR_DEVIATION**2 + whole.n * left) / (SPREAD_PAIRS + whole.n)
 
 
-def _seen(
+def _model_offsets(
     models: Mapping[str, ModelPairs], slope: float, line: float, variance: float, spread: float
-) -> dict[str, _Seen]:
-    found: dict[str, _Seen] = {}
+) -> dict[str, _ModelOffset]:
+    found: dict[str, _ModelOffset] = {}
     for model, one in models.items():
         if one.n <= 0.0:
             continue
@@ -131,26 +131,26 @@ def _seen(
         if one.learned > 0.0:
             offset += (1.0 - slope) * (one.mean - one.judge)
             doubt += (1.0 - slope + line) ** 2 * spread / one.learned
-        found[model] = _Seen(offset + line * (one.level - MIDDLE), doubt)
+        found[model] = _ModelOffset(offset + line * (one.level - MIDDLE), doubt)
     return found
 
 
 def _fit(
     models: Mapping[str, ModelPairs],
-    seen: Mapping[str, _Seen],
+    by_model: Mapping[str, _ModelOffset],
     line: float,
     deviation: float,
     tau: float,
     prior: float,
 ) -> _Fit:
     # The offsets have the covariance diag(v + τ²) + deviation²·11ᵀ, inverted by Sherman–Morrison.
-    weights = {model: 1.0 / (one.variance + tau * tau) for model, one in seen.items()}
+    weights = {model: 1.0 / (one.variance + tau * tau) for model, one in by_model.items()}
     total = sum(weights.values()) + 1.0 / deviation**2
-    said = sum(weights[model] * one.offset for model, one in seen.items())
-    squares = sum(weights[model] * one.offset**2 for model, one in seen.items())
-    size = log_of(total) - sum(log_of(weight) for weight in weights.values())
-    common = said / total
+    weighed = sum(weights[model] * one.offset for model, one in by_model.items())
+    squares = sum(weights[model] * one.offset**2 for model, one in by_model.items())
+    size = log_of(total * deviation**2) - sum(log_of(weight) for weight in weights.values())
+    common = weighed / total
     found = {model: common - line * (one.level - MIDDLE) for model, one in models.items()}
-    for model, one in seen.items():
+    for model, one in by_model.items():
         found[model] += tau * tau * weights[model] * (one.offset - common)
-    return _Fit(log_of(prior) - 0.5 * (squares - said * said / total + size), found)
+    return _Fit(log_of(prior) - 0.5 * (squares - weighed * weighed / total + size), found)

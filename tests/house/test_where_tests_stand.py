@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -153,3 +154,16 @@ def test_files_that_the_order_of_tests_names_are_there_once() -> None:
     files = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
     named = [*LONGEST, *(name for names in TOGETHER for name in names)]
     assert [name for name in named if files[f"test_{name}.py"] != 1] == []
+
+
+def test_a_release_looks_at_every_page_that_a_test_opens() -> None:
+    looking = {
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"\bfits\(browser|mark\.looks", path.read_text())
+    }
+    (listed,) = re.findall(r"^PAGES = (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = {
+        path for pattern in re.findall(r"tests/[\w/*]+\.py", listed) for path in ROOT.glob(pattern)
+    }
+    assert len(looking) > 5 and looking <= named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds to wait for a page."""
+LOOKS = False
+"""Whether it is checked how pages look: `--looks`."""
+SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
+"""Folder of pictures of pages."""
 ENTER, TAB = "\ue007", "\ue004"
 """Keys in the notation of WebDriver."""
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
@@ -91,3 +95,25 @@ def violations(browser: Chrome) -> list[Any]:
         else one
         for one in found["violations"]
     ]
+
+
+def fits(browser: Chrome, name: str = "", widths: Sequence[int] = ()) -> None:
+    """Check how a page looks, now and at each width: nothing is cut off, and axe-core finds
+    nothing. Without `--looks` check nothing: this is half of what a page costs.
+
+    Args:
+        name: of the picture that is kept of each width.
+    """
+    if not LOOKS:
+        return
+    for width in widths:
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        assert browser.save_screenshot(str(SHOTS / f"{name}-{width}.png"))
+        assert violations(browser) == []
+    if widths:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    else:
+        assert violations(browser) == []

@@ -10,11 +10,17 @@ import pytest
 
 from commands.broker.wire import free_ports
 from streams.settings import Settings
+from tests.integration import browsing
 from tests.integration.browsing import chromium
 from tests.integration.commands import new_service, running_worker
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pages be looked at where that is asked for."""
+    browsing.LOOKS = config.getoption("--looks")
 
 
 @pytest.fixture(scope="session")
@@ -32,11 +38,21 @@ def worker(cli_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> 
         yield cli_settings.model_copy(update={"priors_path": priors})
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """Run a browser that keeps the log of its pages."""
     with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
         yield driver
+
+
+@pytest.fixture(scope="module")
+def browser(chrome: Chrome) -> Chrome:
+    """Return the browser without what earlier files of tests left there."""
+    chrome.get("about:blank")
+    chrome.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chrome.set_window_size(1280, 900)
+    return chrome
 
 
 @pytest.fixture

@@ -1,21 +1,20 @@
-"""Start the tests' workers and gateways as forks of one process that has imported what a worker
-imports: half of a short life's CPU.
+"""Start the tests' workers, gateways and programs as forks of one process that has imported what
+they import: half of a short life's CPU.
 
-Run as a module it is that process: no event loop, no threads, nothing but imports, a line of JSON a
-question. A fork replaces the environment, begins a session of its own, dies with its parent, and
-runs its module as `python -m` does; only the seed of hashes is the same in all of them.
+`forking.py` is that process. A fork replaces the environment, begins a session of its own, dies
+with its parent, and runs its module as `python -m` does; only the seed of hashes is the same in all
+of them.
 """
 
 from __future__ import annotations
 
 import atexit
-import ctypes
-import importlib
 import json
 import os
-import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -27,27 +26,37 @@ from typing import Any
 from commands.broker.child import spawn
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("service_worker", "counting_worker", "slow_encoder_worker", "commands.cli")
-"""What is forked. `test_watched.py`, `test_crew.py`, `test_ownership.py` and `tests/release` start
-`pbstream worker` as a program of its own, by another name of its module."""
-IMPORTED = (
-    "streams.service.lifetime",
-    "streams.service.worker",
-    "commands.cli.service",
-    "uvicorn",
-    # Faust imports them by their names while an app starts.
-    "faust.app.router",
-    "faust.assignor.leader_assignor",
-    "faust.assignor.partition_assignor",
-    "faust.worker",
+MODULES = (
+    *("service_worker", "counting_worker", "slow_encoder_worker", "crashing_worker"),
+    *("faulty_worker", "commands.cli"),
 )
+"""What is forked. `test_watched.py`, `test_crew.py` and `tests/release` start a worker as a program
+of its own, by another name of its module."""
 READ_LATE = ("PB_", "PYTEST_", "SLOW_ENCODER_")
 """What variables begin with that nothing reads while it is imported."""
+PROGRAM = """#!{python} -IS
+import json, os, signal, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({socket!r})
+    socket.send_fds(server, [b"."], [0, 1, 2])
+    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+    answers = server.makefile()
+    pid = int(answers.readline())
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+    code = int(answers.readline())
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+"""The program `pbstream` for tests: it has a fork run the command in its folder, with its
+environment, its files and its signals, and ends as the fork does. It is there in a fiftieth of a
+second, where a start of its own takes one."""
 STARTED_WITH = dict(os.environ)
 """The environment before libraries under test added what is their own (LiteLLM, torch)."""
 LOOK_EVERY = 0.02
 """Seconds between two looks at whether a process has ended."""
-PR_SET_PDEATHSIG = 1
 
 
 def start(
@@ -114,13 +123,22 @@ class Forked:
 
 
 class Server:
-    """The process that forks; it ends with this one, as its input does, and its forks with it."""
+    """The process that forks; it ends with this one, as its input does, and its forks with it.
+
+    Attributes:
+        folder: holds the program `pbstream`, see `PROGRAM`.
+    """
 
     def __init__(self) -> None:
         self._environment = inherited()
         self._lock = Lock()
+        self.folder = Path(tempfile.mkdtemp(prefix="pb-forks-"))
+        atexit.register(shutil.rmtree, self.folder)
+        program = self.folder / "pbstream"
+        program.write_text(PROGRAM.format(python=sys.executable, socket=str(self.folder / "at")))
+        program.chmod(0o755)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.forked"],
+            [sys.executable, "-m", "tests.integration.forking", str(self.folder / "at")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._environment,
@@ -151,38 +169,6 @@ def _server() -> Server:
     return Server()
 
 
-def _serve() -> list[str] | None:
-    """Answer until the input ends; in each fork, return its command."""
-    for line in sys.stdin:
-        match json.loads(line):
-            case [int(pid)]:
-                ended, status = os.waitpid(pid, os.WNOHANG)
-                answer = os.waitstatus_to_exitcode(status) if ended else None
-            case [command, log, environment]:
-                parent = os.getpid()
-                answer = os.fork()
-                if not answer:
-                    _begin(parent, log, environment)
-                    return list(command)
-        print(json.dumps(answer), flush=True)
-    return None
-
-
-def _begin(parent: int, log: str, environment: dict[str, str]) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(SIGKILL))
-    if os.getppid() != parent:
-        sys.exit("the parent is gone")
-    os.setsid()
-    with Path(os.devnull).open("rb") as nothing, Path(log).open("ab") as output:
-        for file, number in ((nothing, 0), (output, 1), (output, 2)):
-            os.dup2(file.fileno(), number)
-    os.environ.clear()
-    os.environ.update(environment)
-
-
-if __name__ == "__main__":
-    for name in IMPORTED:
-        importlib.import_module(name)
-    if (run := _serve()) is not None:
-        sys.argv = run
-        runpy.run_module(run[0], run_name="__main__", alter_sys=True)
+def programs() -> Path:
+    """Return the folder of a program `pbstream` that starts at once: for `PATH`, or to be run."""
+    return _server().folder

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +16,16 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from streams.settings import Settings
+from tests.integration.forked import Forked, inherited, start
 
 MODELS = {"small": (0.1, 0.1), "middle": (0.5, 1.5), "large": (1.25, 10.0)}
 QUALITY = {"small": 0.78, "middle": 0.9, "large": 0.94}
 COST_USD = {"small": 2.9e-5, "middle": 5.3e-4, "large": 1.5e-2}
-WORKER = """
-import asyncio, logging, sys
-logging.basicConfig(level=logging.INFO, stream=sys.stdout)
-from streams.service.lifetime import serve
-from streams.settings import load_settings
-from streams.service.worker import build_worker
-async def main():
-    await serve(build_worker(load_settings()))
-asyncio.run(main())
-"""
 
 
-def start_worker(settings: Settings, log: Path) -> subprocess.Popen[bytes]:
+def start_worker(settings: Settings, log: Path) -> subprocess.Popen[bytes] | Forked:
     """Start a worker process of its own."""
-    env = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
-    }
-    env |= {
+    own = {
         "PB_BOOTSTRAP": settings.bootstrap,
         "PB_PREFIX": settings.prefix,
         "PB_APP_ID": settings.app_id,
@@ -48,12 +34,8 @@ def start_worker(settings: Settings, log: Path) -> subprocess.Popen[bytes]:
         "PB_ENCODER_BACKEND": "none",
         "PB_SESSION_TIMEOUT": "3",
         "PB_HEARTBEAT": "0.5",
-        "OPENBLAS_NUM_THREADS": "1",
     }
-    with log.open("ab") as out:
-        return subprocess.Popen(
-            [sys.executable, "-c", WORKER], env=env, stdout=out, stderr=subprocess.STDOUT
-        )
+    return start(["tests.integration.service_worker"], log=log, env=inherited() | own)
 
 
 class Clients:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from studies.audit.findings import Findings, Kind
 from studies.audit.run import audit
 from studies.audit.served import PATIENCE
 from studies.audit.topic_reading import KafkaTopics
+from tests.integration.forked import programs
 from tests.integration.service import (
     ROOT,
     RunningService,
@@ -45,7 +45,7 @@ def audited(service: RunningService, *options: str) -> tuple[int, dict[str, Any]
         "PB_APP_ID": settings.app_id,
     }
     environment |= {"PB_PARTITIONS": str(settings.partitions)}
-    command = [sys.executable, "-m", "commands.cli", "audit", "--json", *options]
+    command = [str(programs() / "pbstream"), "audit", "--json", *options]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -30,6 +30,7 @@ from tests.integration.commands import (
     until,
     variables_of,
 )
+from tests.integration.forked import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -217,9 +218,7 @@ def test_changes_at_the_same_time_are_all_kept(worker: Settings) -> None:
 
     def add(name: str) -> int:
         command = [
-            sys.executable,
-            "-m",
-            "commands.cli",
+            str(programs() / "pbstream"),
             "models",
             "add",
             name,

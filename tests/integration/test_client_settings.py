@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
+from tests.integration.forked import programs
 from tests.integration.service import (
     ROOT,
     RunningService,
@@ -71,7 +71,7 @@ def pbstream(service: RunningService, *arguments: str) -> str:
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PB_")}
     done = subprocess.run(
-        [sys.executable, "-m", "commands.cli", *arguments],
+        [str(programs() / "pbstream"), *arguments],
         env={**kept, **own, "PB_PARTITIONS": str(settings.partitions)},
         cwd=ROOT,
         capture_output=True,

@@ -47,9 +47,10 @@ from streams.settings import Settings, load_settings
 from tests.integration.browsing import (
     ENTER,
     NETWORK_CHANGED,
+    SHOTS,
     TAB,
-    chromium,
     faults,
+    fits,
     load,
     violations,
 )
@@ -79,7 +80,6 @@ MARKUP = "<img src=x onerror=alert(1)>"
 MODELS = ("small", MARKUP, "large")
 COUNT, DIMENSIONS = 240, 4
 KEY, LINE = new_key("ada", routers="*")
-SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
 PATIENCE = 60.0
 
 
@@ -163,13 +163,6 @@ def address(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ) as found:
         until(lambda: reached(found + "readyz"), "the past to be read")
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
-        driver.set_window_size(1280, 900)
-        yield driver
 
 
 @pytest.fixture(autouse=True)
@@ -461,6 +454,7 @@ def _spread(grid: list[list[int]], at: int) -> list[int]:
 
 
 # Widths change the layout and schemes the colours: each of both.
+@pytest.mark.looks
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (768, "dark"), (1440, "light")])
 def test_every_page_reads_in_any_light_and_at_any_width(
     address: str, browser: Chrome, told: dict[str, list[Any]], scheme: str, width: int
@@ -497,6 +491,7 @@ def test_every_page_reads_in_any_light_and_at_any_width(
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.looks
 def test_the_keyboard_reaches_a_router_and_its_decisions(address: str, browser: Chrome) -> None:
     open_page(browser, address, "", ready=".rows .row a[href]")
     names = []
@@ -564,7 +559,7 @@ def test_decisions_are_filtered_by_model_reason_cost_and_label(
     browser.find_element("id", "of-label-from").send_keys("1", TAB)
     until(lambda: not shown(), "that there is none")
     assert "None of the last" in text(browser, "section[aria-labelledby=decisions]")
-    assert violations(browser) == []
+    fits(browser)
 
 
 def test_an_alarm_leads_to_its_moment_and_to_the_decisions_before_it(
@@ -604,7 +599,7 @@ def test_an_alarm_leads_to_its_moment_and_to_the_decisions_before_it(
     browser.find_element("xpath", "//button[text()='Show the newest']").click()
     newest = max((one for one in told["routes"] if one["model"] == "small"), key=lambda o: o["seq"])
     until(lambda: cells(browser, rows)[0][0] == newest["request_id"], "the newest ones")
-    assert violations(browser) == []
+    fits(browser)
 
 
 def test_a_change_on_the_topics_appears_by_itself(
@@ -650,7 +645,7 @@ def test_a_scenario_is_replayed_from_the_page_and_compared(address: str, browser
     assert len({one.get_attribute("class") for one in compared}) == len(compared)
     SHOTS.mkdir(parents=True, exist_ok=True)
     assert browser.find_element("tag name", "main").screenshot(str(SHOTS / "what-if.png"))
-    assert violations(browser) == []
+    fits(browser)
 
 
 def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
@@ -671,7 +666,7 @@ def test_the_page_says_where_the_money_goes_and_what_another_budget_buys(
     said = "A larger budget earns less" in text(browser, "section[aria-label^='What']")
     # The numbers are rounded: two that look alike may be a little less.
     assert said if earned != sorted(earned) else not said or len(set(earned)) < len(earned)
-    assert violations(browser) == []
+    fits(browser)
 
 
 def test_a_study_can_be_cancelled_and_one_runs_at_a_time(address: str, browser: Chrome) -> None:
@@ -724,7 +719,7 @@ def test_an_operator_changes_a_router_after_seeing_what_will_change(
         assert told["budget_usd_per_request"] == ["0.0003", "0.0005"]
         assert told["models.<i>new</i>.input_price_per_m"] == ["–", "0.2"]
         assert f"models.{sorted(MODELS)[1]}.input_price_per_m" in told or len(told) > 4
-        assert violations(browser) == []
+        fits(browser)
         browser.find_element(CSS, "dialog button.first").click()
         until(lambda: "In force" in text(browser, "section[aria-label^=Change]"), "the change")
         until(lambda: "<i>new</i> joins" in text(browser, ".news"), "it as an event")
@@ -833,7 +828,7 @@ def test_without_routers_the_page_says_what_to_do(kafka: str, browser: Chrome) -
         load(browser, address)
         until(lambda: "pbstream models add" in text(browser, ".empty"), "what to do")
         assert not browser.find_element("id", "search").is_displayed()
-        assert violations(browser) == []
+        fits(browser)
         browser.get("about:blank")
 
 
@@ -848,7 +843,7 @@ def test_a_router_without_a_decision_says_what_to_type_and_draws_nothing(
     assert "--router quiet" in text(browser, ".empty pre")
     charts = browser.find_elements(CSS, "figure.chart")
     assert charts and not any(chart.is_displayed() for chart in charts)
-    assert violations(browser) == []
+    fits(browser)
 
 
 def away() -> Settings:
@@ -874,7 +869,7 @@ def test_a_new_router_has_a_list_of_first_steps_each_ticked_when_it_was_seen(
             assert "0.0 requests/s, no alarm." in text(browser, "main")
             assert len(browser.find_elements(CSS, ".pareto .star")) == (count == 3)
             assert len(browser.find_elements(CSS, ".pareto .expected")) == 3
-            assert violations(browser) == []
+            fits(browser)
             browser.get("about:blank")
 
 
@@ -939,7 +934,7 @@ def test_after_one_late_request_trends_keep_their_shape_and_the_gap_is_a_gap(
             assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
         finally:
             browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        assert violations(browser) == []
+        fits(browser)
         browser.get("about:blank")
 
 
@@ -988,6 +983,7 @@ def test_traffic_however_thin_has_gaps_only_where_it_stopped(browser: Chrome) ->
             assert cut["at"] == cut["one"] and len(cut["at"]) == shown
 
 
+@pytest.mark.looks
 def test_words_of_the_picture_have_the_colours_of_their_dots(browser: Chrome) -> None:
     with served(away(), records=burst(late=60.0)) as address:
         open_page(browser, address, "#/router/chat", ready=".pareto .model")
@@ -1019,7 +1015,7 @@ def test_the_money_of_a_period_says_what_is_used_left_and_expected(browser: Chro
             assert ("no traffic seen yet" in money.text) == (not decided)
             assert ("$12 to $22" in money.text) == bool(decided)
             assert len(browser.find_elements(CSS, "figure.money .limit")) == bool(decided)
-            assert violations(browser) == []
+            fits(browser)
             browser.get("about:blank")
 
 
@@ -1041,7 +1037,8 @@ def test_routers_are_compared_as_far_as_a_visitor_may_see_them(browser: Chrome) 
         field = browser.find_element("id", "another")
         field.send_keys("nobody", ENTER)
         until(lambda: "no router nobody" in text(browser, ".warn"), "that it is unknown")
-        assert "null" not in text(browser, "main") and violations(browser) == []
+        assert "null" not in text(browser, "main")
+        fits(browser)
         browser.get("about:blank")
     key, line = new_key("reader", routers="mail")
     with served(away(), Sessions(Keys.parse(line), None), records=others) as address:
@@ -1065,7 +1062,7 @@ def test_a_broker_that_is_away_is_said_plainly(browser: Chrome) -> None:
         load(browser, address)
         until(lambda: f"127.0.0.1:{broker}" in text(browser, "#trouble"), "that Kafka is away")
         assert text(browser, "#status") == "not live"
-        assert violations(browser) == []
+        fits(browser)
         assert not reached(address + "readyz")
         browser.get("about:blank")
 
@@ -1115,7 +1112,7 @@ def test_with_keys_the_page_asks_for_one_and_shows_the_routers_that_it_covers(
     with served(given, Sessions(Keys.parse(line), None)) as address:
         load(browser, address)
         until(lambda: browser.find_elements("id", "key"), "the question for a key")
-        assert violations(browser) == []
+        fits(browser)
         assert not reached(address + "api/routers")
         field = browser.find_element("id", "key")
         field.send_keys(key[:-1] + "?", ENTER)

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from schemas import AlertRaised, encode
 from schemas.alerts import AlertKind
 from streams.settings import Settings
-from tests.integration.browsing import load, violations
+from tests.integration.browsing import fits, load
 from tests.integration.test_dashboard import cells, served, text, until
 from tests.watching.dashboard.test_dashboard_folds import bill, failed, route, state
 
@@ -54,7 +54,7 @@ def test_the_page_says_who_is_down_since_when_and_how_many_calls_are_answered(
         until(lambda: "Down since" in text(browser, "main"), "that b is down")
         assert "b is down: 5 calls in a row were not answered" in text(browser, ".warn")
         until(lambda: states(browser) == ["60%, down", "–, up", "–, up"], "its state")
-        assert violations(browser) == []
+        fits(browser)
         say(settings, ("alerts", alert(AlertKind.MODEL_BACK, 12.0)))
         until(lambda: "Down since" not in text(browser, "main"), "that b is back")
         browser.get("about:blank")

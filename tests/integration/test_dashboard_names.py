@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from schemas import ModelDeclared, RouterDeclared
 from streams.settings import Settings
-from tests.integration.browsing import load
+from tests.integration.browsing import fits, load
 from tests.integration.test_dashboard import CSS, served, text, until
 from tests.integration.test_dashboard_answers import say
-from tests.integration.test_dashboard_pools import fits
 from tests.integration.test_dashboard_verifiers import SHARE
 from tests.watching.dashboard import test_families_view as family
 from tests.watching.dashboard.test_dashboard_folds import bill, label, route, state

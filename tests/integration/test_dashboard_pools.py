@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ from commands.cli import main
 from schemas import encode
 from schemas.event import Value
 from streams.settings import Settings
-from tests.integration.browsing import load, violations
+from tests.integration.browsing import fits, load
 from tests.integration.test_dashboard import cells, facts, served, text, until
 from tests.watching.dashboard import test_families_view as told
 from tests.watching.dashboard.test_dashboard_folds import standing, state
@@ -22,7 +21,7 @@ from tests.watching.dashboard.test_dashboard_folds import standing, state
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-SHOTS = Path(__file__).parents[2] / ".cache" / "dashboard"
+WIDTHS = (390, 768, 1440)
 
 
 def say(settings: Settings, topic: str, *events: Value) -> None:
@@ -39,18 +38,6 @@ def lent(router_id: str, usd: float, charged: float) -> Value:
     return state(router_id, budgets=[standing(usd, charged)])
 
 
-def fits(browser: Chrome, name: str, widths: tuple[int, ...] = (390, 768, 1440)) -> None:
-    """Check a page at each width: nothing is cut off, and axe-core finds nothing."""
-    for width in widths:
-        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        assert browser.save_screenshot(str(SHOTS / f"{name}-{width}.png"))
-        assert violations(browser) == []
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
     settings: Settings, browser: Chrome
 ) -> None:
@@ -62,7 +49,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
     with served(settings) as address:
         load(browser, f"{address}#/pools")
         until(lambda: "pbstream pools set" in text(browser, ".empty"), "what to type")
-        assert violations(browser) == []
+        fits(browser)
         words = "pools set shop 100 --per month --member search=0.1-0.6"
         declared = CliRunner().invoke(main, words.split(), env=environment)
         assert declared.exit_code == 0, declared.output
@@ -85,12 +72,12 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
             "(one) => Number(one.getAttribute('width')))"
         )
         assert sum(bars) == pytest.approx(980.0)
-        fits(browser, "pools")
+        fits(browser, "pools", WIDTHS)
         for name, words in (("shop", "Pool shop"), ("nobody", "no pool of this id")):
             browser.get("about:blank")
             load(browser, f"{address}#/pools/{name}")
             until(lambda words=words: words in text(browser, "main"), words)
-        assert violations(browser) == []
+        fits(browser)
         browser.get("about:blank")
         load(browser, f"{address}#/router/search")
         until(lambda: "granted by shop/month" in text(browser, "figure.money h3"), "the lease")
@@ -132,7 +119,7 @@ def test_the_page_shows_who_is_in_a_family_and_what_a_newcomer_starts_with(
         assert rows[5][3:6] == ["0.90", "tells, learns", "12.5 to 60.0 requests, by model"]
         spoken = browser.find_element("css selector", "svg.whisker").get_attribute("aria-label")
         assert spoken == "a: expected reward 0.700, 95% of members between 0.602 and 0.798"
-        fits(browser, "families")
+        fits(browser, "families", WIDTHS)
         # The same in the dark.
         dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)

@@ -12,11 +12,10 @@ from aiokafka import AIOKafkaProducer
 
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
-from tests.integration.browsing import violations
+from tests.integration.browsing import fits
 from tests.integration.commands import named_apart, run
-from tests.integration.test_dashboard import (  # noqa: F401 - fixtures
+from tests.integration.test_dashboard import (  # noqa: F401 - a fixture
     CSS,
-    browser,
     cells,
     free_ports,
     open_page,
@@ -52,7 +51,7 @@ async def write(settings: Settings, history: History) -> None:
 
 def test_the_page_says_what_was_saved_and_its_file_is_repeated(
     kafka: str,
-    browser: Chrome,  # noqa: F811 - the fixture
+    browser: Chrome,
     tmp_path: Path,
 ) -> None:
     # Retention would delete this history of last winter: the topics keep it for nine years.
@@ -84,11 +83,7 @@ def test_the_page_says_what_was_saved_and_its_file_is_repeated(
         assert "This agrees with what the draw shows" in text(browser, "main")
         link = browser.find_element(CSS, "a[download]")
         assert link.get_attribute("download") == f"{ROUTER}-proof.json"
-        screen = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-        assert violations(browser) == []
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        fits(browser, "proof", (390,))
         # A page that is opened again shows what was found.
         open_page(browser, address, f"#/proof/{ROUTER}", ready=".answer")
         browser.get("about:blank")

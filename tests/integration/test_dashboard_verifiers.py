@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streams.settings import Settings
-from tests.integration.browsing import load, violations
-from tests.integration.test_dashboard import SHOTS, cells, served, text, until
+from tests.integration.browsing import fits, load
+from tests.integration.test_dashboard import cells, served, text, until
 from tests.integration.test_dashboard_answers import say
 from tests.watching.dashboard.test_dashboard_folds import label, route, state
 from tests.watching.test_planned_requests import call, planned, verdict
@@ -68,17 +68,5 @@ def test_the_page_has_each_verifiers_table_what_plans_came_to_and_the_star_witho
         assert len(rows) == 6
         assert "without plans" in text(browser, "figure.pareto")
         assert "Plans are expected to" in text(browser, "main")
-        for width in (390, 1440):
-            screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-            browser.execute_script(
-                "document.querySelector('[aria-label=Verifiers]').scrollIntoView()"
-            )
-            SHOTS.mkdir(parents=True, exist_ok=True)
-            assert browser.save_screenshot(str(SHOTS / f"verifiers-{width}.png"))
-            browser.execute_script("scrollTo(0, 0)")
-            assert browser.save_screenshot(str(SHOTS / f"plans-{width}.png"))
-            assert violations(browser) == []
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        fits(browser, "verifiers", (390, 1440))
         browser.get("about:blank")

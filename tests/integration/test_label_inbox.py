@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from selenium.webdriver.common.keys import Keys as Key
 
 from doors.console.bus import open_bus
 from doors.gateway.api_keys import Keys, new_key
@@ -21,7 +20,7 @@ from schemas.lambdas import LambdaUpdated
 from schemas.requests import RequestSubmitted
 from schemas.routers import RouterDeclared
 from streams.settings import Settings
-from tests.integration.browsing import chromium, faults, violations
+from tests.integration.browsing import TAB, faults, fits
 from tests.integration.commands import done, new_service, running_worker
 from tests.integration.test_dashboard import (
     CSS,
@@ -123,12 +122,6 @@ def address(served: Settings, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("chromium"), "browser") as driver:
-        yield driver
-
-
 def telephone(browser: Chrome) -> None:
     """Make the page 390 pixels wide, as a telephone's is."""
     screen = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
@@ -154,10 +147,10 @@ def test_people_label_by_keyboard_and_take_back_what_they_said(
     # Nothing tells which model answered, nor what the judge said.
     assert not any(word in text(browser, "main") for word in ("small", "large", "0.9"))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    assert violations(browser) == []
+    fits(browser)
     link = browser.find_element(CSS, ".card .answer a").get_attribute("href")
     assert link == "https://traces.acme.test/x/a%2Fb%20%3F%23%C3%BC?all=1"
-    browser.find_element("id", "who").send_keys("anna", Key.TAB)
+    browser.find_element("id", "who").send_keys("anna", TAB)
     assert current(browser) == "a/b ?#ü"
     press(browser, "4")
     until(lambda: current(browser) == "r3", "the next one")
@@ -272,7 +265,7 @@ def test_without_a_budget_of_labels_the_page_says_what_to_declare(
     with serving(settings, Sessions(None, None)) as found:
         open_page(browser, found, "#/inbox", ready=".card pre")
         assert "label_url" in text(browser, ".card pre")
-        assert violations(browser) == []
+        fits(browser)
         browser.get("about:blank")
 
 

@@ -8,13 +8,13 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
+from tests.integration.forked import programs
 from tests.integration.service import ROOT, RunningService, request, router, running_service
 
 HOME = "acme.owner"
@@ -31,7 +31,7 @@ def run(
         "PB_WEB_PORT": "0",
     }
     return subprocess.run(
-        [sys.executable, "-m", "commands.cli", *arguments],
+        [str(programs() / "pbstream"), *arguments],
         env={**kept, **own, "PB_ENCODER_BACKEND": "none", **environment},
         cwd=ROOT,
         capture_output=True,

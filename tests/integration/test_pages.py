@@ -24,6 +24,7 @@ from commands.broker.wire import free_ports
 from commands.cli import main
 from streams.settings import Settings
 from tests.integration.commands import done, variables_of
+from tests.integration.forked import programs
 from tests.pages import PAGES, ROOT
 
 ELSEWHERE = {
@@ -113,7 +114,7 @@ def folder(worker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("page", RUN)
 def test_every_command_of_the_page_works(page: str, worker: Settings, folder: Path) -> None:
     own = re.sub(r"\W", "-", page)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join(map(str, (programs(), Path(sys.executable).parent, os.environ["PATH"])))
     named = {**variables_of(worker), "PB_ROUTER": own, "PATH": path, "BROWSER": "true"}
     if page in {"docs/how-to/backup.md", "docs/explanation/replay.md"}:
         _live_a_little(worker, own)

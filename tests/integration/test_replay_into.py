@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from studies.history.kafka_history import KafkaHistory
 from studies.history.records import partitions_of
 from studies.simulate.target import DeclarationRefused, Target
 from tests.integration.commands import new_service
+from tests.integration.forked import programs
 from tests.integration.replay_recording import declaration, start_worker
 
 REQUESTS = 600
@@ -89,7 +89,7 @@ def killed(history: Path, target: Settings, *, after: int, extra: Sequence[str] 
         name: value for name, value in os.environ.items() if not name.startswith(("PB_", "KAFKA_"))
     }
     player = subprocess.Popen(
-        [sys.executable, "-m", "commands.cli", *command(history, target, "1"), *extra], env=env
+        [str(programs() / "pbstream"), *command(history, target, "1"), *extra], env=env
     )
     deadline = time.monotonic() + 200
     while count(target, "requests") < after:

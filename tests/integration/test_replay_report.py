@@ -211,6 +211,7 @@ def pages(report: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 
 
 # Widths change the layout and schemes the colours: each of both.
+@pytest.mark.looks
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 @pytest.mark.parametrize("name", ["replay", "demo", "worth"])
 def test_every_page_reads_in_any_light_and_at_any_width(
@@ -303,6 +304,7 @@ def test_verify_of_a_router_without_history_fails(history: Path) -> None:
     assert result.exit_code == 1
 
 
+@pytest.mark.looks
 def test_alerts_are_ticks_in_the_colour_of_their_policy(tmp_path: Path, browser: Chrome) -> None:
     series: dict[str, list[float | None]] = {"one": [1.0, 1.0, 1.0], "two": [None, None, None]}
     chart = Chart("Spend", [0.0, 50.0, 100.0], series, alarms=[(20.0, "two"), (70.0, "two")])
@@ -321,6 +323,7 @@ BOXES = """const middle = one => { const box = one.getBoundingClientRect();
       .map(kind => [kind, all(kind).map(middle)]))"""
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize("dear", [1e-2, 5e-4])
 def test_the_picture_has_every_point_at_its_place(
     tmp_path: Path, browser: Chrome, dear: float

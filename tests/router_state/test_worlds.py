@@ -20,7 +20,7 @@ def test_promises_hold_in_a_world_that_once_broke_one() -> None:
     assert play(draw(1342, n=100)).broken == []
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=100)
 @given(st.integers(1_000, 2**31))
 def test_promises_hold_in_any_world(seed: int) -> None:
     assert play(draw(seed, n=60)).broken == []

@@ -14,6 +14,7 @@ import pytest_asyncio
 from commands.broker.wire import free_ports
 from streams.encoder.encoder_by_settings import dimensions_of
 from streams.settings import Settings
+from tests.integration.forked import programs
 from tests.integration.service import PATIENCE, RunningService, Worker, running_service
 from tests.pages import ROOT
 
@@ -66,8 +67,9 @@ async def ran(service: RunningService, folder: Path, *command: str) -> str:
         "PB_PREFIX": service.settings.prefix,
         "PB_PARTITIONS": str(service.settings.partitions),
     }
+    found = (programs(), Path(sys.executable).parent, os.environ["PATH"])
     own |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(map(str, found)),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
     process = await asyncio.create_subprocess_exec(

@@ -188,7 +188,7 @@ def worlds(count: int) -> Iterator[World]:
 
 
 def test_no_more_can_be_charged_than_there_is() -> None:
-    for world in worlds(400):
+    for world in worlds(200):
         for _ in range(150):
             world.step()
             world.check()
@@ -196,7 +196,7 @@ def test_no_more_can_be_charged_than_there_is() -> None:
 
 def test_in_the_end_all_of_it_is_lent() -> None:
     """Once messages arrive, what is not spent is at members that speak."""
-    for world in worlds(150):
+    for world in worlds(75):
         for _ in range(80):
             world.step()
         for name in NAMES:

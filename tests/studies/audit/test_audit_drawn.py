@@ -54,8 +54,7 @@ async def played(seed: int, settings: Settings) -> World:
     return world
 
 
-@pytest.mark.parametrize("remembered", [15, 100_000])
-@pytest.mark.parametrize("seed", [10, 20])
+@pytest.mark.parametrize(("seed", "remembered"), [(10, 15), (20, 100_000)])
 async def test_all_that_is_drawn_is_booked_and_recomputed(seed: int, remembered: int) -> None:
     settings = Settings(
         prefix="pb.",

@@ -104,7 +104,7 @@ def noise(number: int, *, models: int, prompts: int, missing: float) -> Observat
 
 
 @pytest.mark.parametrize(
-    ("models", "prompts", "missing"), [(2, 40, 0.0), (3, 200, 0.7), (4, 200, 1.0)]
+    ("models", "prompts", "missing"), [(2, 40, 0.0), (3, 100, 0.7), (4, 100, 1.0)]
 )
 def test_noise_is_promised_a_gain_as_rarely_as_the_interval_says(
     models: int, prompts: int, missing: float
