@@ -8,9 +8,9 @@ al. 2023, arXiv:2311.01453).
 
 A judge who favours no model may still be kinder than gold to all models alike, by c. Its scale may
 also be narrower than gold's, which a slope ω above 1 says. Then a step of the judge is worth ω
-steps of gold, and the offset of a model whose labels have the mean ȳ is c − (ω − 1)·(ȳ − ½): all
-models lie on one line, which moves their levels apart in the order in which the judge has them.
-Beyond it a model has an offset e of its own, by which the judge favours that model.
+steps of gold, and the offset of a model whose labels have the mean ȳ is c − (ω − 1)·(ȳ − ½). So all
+models lie on one line, which moves their levels apart and keeps the judge's order. Beyond it a
+model has an offset e of its own, by which the judge favours that model.
 
 The pairs decide among suppositions: whether there is a line, which of the `COMMONS` is the
 deviation of c, and which of the `SCATTERS` that of e, all around 0. The share of a supposition is
