@@ -9,6 +9,7 @@ import click
 
 from commands.cli.labels_exchange import export_labels, import_labels
 from commands.cli.labels_read import asked, by_option, name_of, still_open
+from commands.cli.suggesting import Suggesting
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from doors.console.wanted_labels import Wanted
 
 
-@click.group(context_settings={"max_content_width": 110})
+@click.group(cls=Suggesting, context_settings={"max_content_width": 110})
 def labels() -> None:
     """Show what people are asked to label, give labels, and exchange them with labelling tools.
 
