@@ -43,7 +43,7 @@ class PromptRead:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Return the same as JSON's types."""
+        """Return the numbers as JSON's types."""
         return asdict(self)
 
 

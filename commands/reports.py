@@ -26,10 +26,10 @@ class Report:
     """The outcome of one event.
 
     Attributes:
-        placed: its place (`topic`, `partition`, `offset`).
+        placed: place of the event (`topic`, `partition`, `offset`).
         outcome: `booked`; `duplicate`: it was booked before; `waiting`: its request is not known
-            yet; `taken_in` by a worker that has just taken over, or that takes in too much to tell
-            more; `refused`; `no_answer`: it stays queued.
+            yet; `taken_in`: a worker that has just taken over, or has too much to do to publish
+            more, has read it; `refused`; `no_answer`: it stays queued.
         state: the first state of the router that contains it.
         failure: why it was refused, or that nobody answered.
     """
@@ -113,8 +113,8 @@ def about(event: CostReported | RewardObserved) -> str:
 
 
 def outcome_of(state: LambdaUpdated, name: Booked, offset: int) -> Outcome | None:
-    """Return the outcome of the event at this offset, by a state; None if the state does not
-    contain it.
+    """Return the outcome that a state lists for the event at this offset; None if the state does
+    not contain the event.
 
     Only the first state that contains an event lists its outcome.
     """

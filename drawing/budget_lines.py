@@ -22,8 +22,8 @@ def standing_lines(state: LambdaUpdated, *, now: datetime | None = None) -> list
     latency, for its family, and for what is known of sources of labels.
 
     Args:
-        now: the time at which it is read; None: the present. A worker says nothing new of a router
-            that nobody asks.
+        now: the time at which the sentences are read; None: the present. The published state of a
+            router without requests may be old.
     """
     now = now or datetime.now(UTC)
     lines = [

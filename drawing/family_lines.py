@@ -53,7 +53,8 @@ def why_apart(listed: MemberListed | None, standing: FamilyStanding | None) -> s
     """Return why a member is left out of its family's exchange; None: it takes part.
 
     Args:
-        listed: what the family says of it; standing: what the router says of the family.
+        listed: the member's entry in the family's record; standing: the router's own record of its
+            place.
     """
     if standing is not None and standing.refused is not None:
         return f"refused: {standing.refused}"

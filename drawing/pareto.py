@@ -90,7 +90,8 @@ class Pareto:
         return hull[-1]
 
     def mix_shares(self, cost_usd: float) -> dict[str, float]:
-        """Return the models of that mix with their shares of the requests; empty: there is none."""
+        """Return the models of the best mix at a cost, with their shares of the requests; empty:
+        all models are dearer."""
         hull = self.mixes
         if not hull or hull[0].cost_usd > cost_usd:
             return {}

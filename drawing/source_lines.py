@@ -19,7 +19,7 @@ def source_lines(sources: tuple[SourceStanding, ...]) -> list[str]:
 
 
 def asked_lines(labels: LabelsStanding) -> list[str]:
-    """Return the sentences of a router's budget of labels."""
+    """Return the sentences about a router's budget of labels."""
     if labels.asked is None:
         return [f"{labels.want} labels are wanted each {labels.per}; no request has come yet"]
     models = labels.models or ()
@@ -29,7 +29,7 @@ def asked_lines(labels: LabelsStanding) -> list[str]:
     lines = [
         f"{labels.asked} of the {labels.want} labels of this {labels.per} are asked for, of "
         f"{labels.decided} requests",
-        f"people have given {answered} of {asked} labels that were asked for",
+        f"People have given {answered} of {asked} labels that were asked for",
     ]
     if alone:
         lines[-1] += f", and {alone} that came by themselves, which measure no judge"
@@ -39,7 +39,7 @@ def asked_lines(labels: LabelsStanding) -> list[str]:
 def _gold(one: SourceStanding) -> Iterator[str]:
     if one.double_labels:
         yield (
-            f"people of {one.source} part by {one.apart or 0.0:.2f}, {_count(one.double_labels)} "
+            f"People of {one.source} part by {one.apart or 0.0:.2f}, {_count(one.double_labels)} "
             "of the same answer"
         )
 

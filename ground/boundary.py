@@ -1,5 +1,5 @@
-"""Stand between agents and the outside: nothing escapes a batch, nothing is skipped, nothing is
-sent without an answer."""
+"""Stand between agents and the outside: no exception escapes a group, nothing is skipped, nothing
+is sent without an answer."""
 
 import logging
 import os

@@ -17,7 +17,7 @@ from router_state.shared_numbers import Sharing
 
 
 class Beside(Protocol):
-    """A capability's dual, solved over the same window as that of dollars."""
+    """A capability's dual, solved over the same window as the dual of dollars."""
 
     @property
     def adds_up(self) -> bool:
@@ -42,7 +42,8 @@ class Planner(Protocol):
 
     @property
     def weighs(self) -> bool:
-        """Tell whether it gives choices their propensities, as each may have a plan."""
+        """Tell whether the planner sets the propensities of choices, as each choice may have a
+        plan."""
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
@@ -55,14 +56,16 @@ class Planner(Protocol):
         """
 
     def share_of(self, debt: float) -> float:
-        """Return what requests cost, as a share of what solutions of the dollar dual say.
+        """Return the cost of requests as a share of the cost that solutions of the dollar dual
+        expect.
 
         Args:
             debt: dollars charged beyond the budget so far, in budgets of a request.
         """
 
     def solved(self, mean: float, debt: float) -> None:
-        """Note what a solution says that a request costs; like the debt, in budgets."""
+        """Note the cost of a request that a solution expects, and the debt; both in budgets of a
+        request."""
 
 
 class Slotted(Protocol):

@@ -28,7 +28,7 @@ from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.shared_numbers import ByModel
 from router_state.since import Since
 
-Heard: TypeAlias = tuple[Verdict, Taught | None]
+VerdictEffect: TypeAlias = tuple[Verdict, Taught | None]
 """The verdict that a plan keeps, and the observation that its model learns from the verdict."""
 Shared: TypeAlias = tuple[dict[str, RequestRecord], list[Judged]]
 """Records by request_id, and one reward for each of these requests."""
@@ -104,7 +104,7 @@ class Capability:
         return None
 
     @classmethod
-    def asked(cls, wire: Any) -> object | None:
+    def request_field(cls, wire: Any) -> object | None:
         """Return this capability's part of a request on the wire (`schemas.requests`), to be kept
         in `Asked.fields`; None: the request has no such part.
         """
@@ -130,8 +130,8 @@ class Capability:
         return {}
 
     def declare(self, declared: Any, *, now: float) -> None:
-        """Put a declaration in force, None if there is none (`undeclared`). What was learned and
-        what is owed stays.
+        """Put a declaration in force; None: there is none (`undeclared`). Learned state and debts
+        stay.
         """
 
     def dropped(self) -> None:
@@ -167,7 +167,7 @@ class Capability:
         """Rule out by `choice.cap` the models for which no money is left. Raises as `rule_out`."""
 
     def weigh(self, choice: Choice) -> None:
-        """Add to `choice.beside` the cost of calls other than dollars, in reward; the price of a
+        """Set `choice.beside`, the cost of calls other than dollars, in reward. The price of a
         dollar is set by then.
         """
 
@@ -237,22 +237,24 @@ class Capability:
         """Return what a model learns of a label; None: nothing.
 
         Args:
-            learned: whether the label is in force already: what the model holds of it.
+            learned: whether the model has learned the label; then the result is the value that it
+                holds.
         """
         return label.reward
 
     def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
-        """Note that `record.label` is in force in place of another label, and what the model
-        learned of it; None: there is none, or there was none."""
+        """Note that `record.label` is in force in place of the label `before`, and that the model
+        has learned it. Either may be None: there is no label."""
 
     def shifted(self, model: str, offset: float) -> None:
         """Note that all that a model has learned of rewards counts as this much higher."""
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """Note a reward that says anything new; `record.label` is the one in force.
 
         Args:
-            said: what `weighed` keeps of it (`Weighed.kept`), if a capability has weighed it.
+            labels: all labels of the request (`Weighed.labels`), if a capability has weighed the
+                reward.
         """
 
     def moved(self, record: RequestRecord, usd: float) -> None:
@@ -266,7 +268,7 @@ class Capability:
 
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
-    ) -> Heard | None:
+    ) -> VerdictEffect | None:
         """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
         plan keeps it, and the observation that the model learns. None: the verifier belongs to
         another capability.
@@ -291,9 +293,9 @@ class Capability:
         """
         return {}
 
-    def take_shared(self, told: ByModel | None) -> None:
-        """Put what other routers say of some models in place of what they said before; None: take
-        all of that back.
+    def take_shared(self, numbers: ByModel | None) -> None:
+        """Put other routers' numbers on some models in place of their earlier ones; None: take all
+        of them back.
         """
 
     def without(self, model: str) -> None:
@@ -329,7 +331,7 @@ class Capability:
         """
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults of a state that can't be true."""
+        """Yield a description of each part of the state that is impossible."""
         yield from ()
 
     def lambda_fields(self, now: float) -> dict[str, object]:
@@ -338,29 +340,30 @@ class Capability:
 
 
 class Hooks(Struct, frozen=True, gc=False):
-    """The hooks that events call: those that a router's capabilities override, in the order of the
-    capabilities.
+    """The hooks that events call, each for all capabilities that override it, in the order of the
+    capabilities. None: no capability does, so that an event has nothing to call.
 
     `complete`: whether the capabilities that need no declaration are included. `limits`: all hooks
-        `rule_out`, then all hooks `afford`.
+        `rule_out`, then all hooks `afford`. Of `shared`, `weighed` and `verified` the first answer
+        that is not None counts, of `worth` and `judged` the last one.
     """
 
     complete: bool = False
-    limits: tuple[Callable[[Choice], None], ...] = ()
-    expect: tuple[Callable[[Choice], None], ...] = ()
-    weigh: tuple[Callable[[Choice], None], ...] = ()
-    follow: tuple[Callable[[Choice, Chance | Generator, float | None], None], ...] = ()
-    instead: tuple[Callable[[Choice, Callable[[int], float]], None], ...] = ()
-    decided: tuple[Callable[[Choice, RequestRecord], None], ...] = ()
-    billed: tuple[Callable[[Billing], None], ...] = ()
-    shared: tuple[Callable[[Judged, Records], Shared | None], ...] = ()
-    weighed: tuple[Callable[[RequestRecord, Judged], Weighed | None], ...] = ()
-    worth: tuple[Callable[[RequestRecord, Label, bool], float | None], ...] = ()
-    learned: tuple[Callable[[RequestRecord, Vector, Label | None], None], ...] = ()
-    shifted: tuple[Callable[[str, float], None], ...] = ()
-    taken: tuple[Callable[[RequestRecord, Judged, object, float], None], ...] = ()
-    judged: tuple[Callable[[RequestRecord, Vector, float], Taught | None], ...] = ()
-    verified: tuple[
-        Callable[[Verified, RequestRecord, Plan, Vector | None], Heard | None], ...
-    ] = ()
-    moved: tuple[Callable[[RequestRecord, float], None], ...] = ()
+    limits: Callable[[Choice], None] | None = None
+    expect: Callable[[Choice], None] | None = None
+    weigh: Callable[[Choice], None] | None = None
+    follow: Callable[[Choice, Chance | Generator, float | None], None] | None = None
+    instead: Callable[[Choice, Callable[[int], float]], None] | None = None
+    decided: Callable[[Choice, RequestRecord], None] | None = None
+    billed: Callable[[Billing], None] | None = None
+    shared: Callable[[Judged, Records], Shared | None] | None = None
+    weighed: Callable[[RequestRecord, Judged], Weighed | None] | None = None
+    worth: Callable[[RequestRecord, Label, bool], float | None] | None = None
+    learned: Callable[[RequestRecord, Vector, Label | None], None] | None = None
+    shifted: Callable[[str, float], None] | None = None
+    taken: Callable[[RequestRecord, Judged, object, float], None] | None = None
+    judged: Callable[[RequestRecord, Vector, float], Taught | None] | None = None
+    verified: (
+        Callable[[Verified, RequestRecord, Plan, Vector | None], VerdictEffect | None] | None
+    ) = None
+    moved: Callable[[RequestRecord, float], None] | None = None

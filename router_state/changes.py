@@ -123,7 +123,7 @@ class Journal:
         model: str | None = None,
         signal: Literal["reward", "cost", "latency"] | None = None,
     ) -> None:
-        """Raise an alert; `since` None: what it tells of begins now."""
+        """Raise an alert; `since` None: the reported change begins now."""
         since, size = now if since is None else since, min(max(size, -MOST_SIZE), MOST_SIZE)
         found = {name: _finite(value) for name, value in evidence.items()}
         self.alerts.append(Alert(kind, direction, size, since, now, found, model, signal))
@@ -142,9 +142,11 @@ class Journal:
     ) -> Changes:
         """Return the changes of an event, with what was noted since the one before."""
         alerts, noted = self.take_alerts() if self.alerts else [], self.pieces
-        # Neither a piece nor a record changes alone: counts and sums in the head go with it. A
-        # copy, as owners hold on to the journal's set.
-        pieces = {HEAD, *noted} if noted or records else set()
+        # Neither a piece nor a record changes alone: counts and sums in the head go with it.
+        if noted or records:
+            noted.add(HEAD)
+        # A copy, as owners hold on to the journal's set.
+        pieces = noted.copy()
         noted.clear()
         return Changes(outcome, decision, records or {}, refusal, alerts, pieces)
 

@@ -25,7 +25,7 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records, remembered
+from router_state.record import Records, unknown
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
@@ -92,15 +92,16 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = records.get(request_id)
     if record is not None:
         return state.journal.collect(DUPLICATE, record)
-    follows = event.follows
+    follows, fields, followed = event.follows, event.fields, None
     # A request may be the first to concern a capability that needs no declaration.
-    if not state.hooks.complete and (
+    if (
         event.session_id is not None
         or follows is not None
-        or (event.fields is not None and registered.is_undeclared(event.fields))
-    ):
+        or (fields is not None and registered.is_undeclared(fields))
+    ) and not state.hooks.complete:
         registered.begin(state)
-    followed = None if follows is None else records.get(follows.request_id)
+    if follows is not None:
+        followed = records.get(follows.request_id)
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
@@ -108,14 +109,16 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:
-    state, request_id = engine.state, event.request_id
-    record = remembered(engine.records, request_id)
-    single = event.attempt == 0 and (record.call is None or record.call.plan is None)
-    outcome = (feedback if single else planned).settle(state, record, event)
+    state, records, request_id = engine.state, engine.records, event.request_id
+    record = records.get(request_id) or unknown(request_id)
+    if event.attempt == 0 and (record.call is None or record.call.plan is None):
+        outcome = feedback.settle(state, record, event)
+    else:
+        outcome = planned.settle(state, record, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.billed(event.offset, waited=event.waited)
-    engine.records[request_id] = record
+    state.since.billed(event.offset, event.waited)
+    records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 
 
@@ -124,18 +127,18 @@ def _judged(engine: Engine, event: Judged, now: float) -> Changes:
     outcome, changed = feedback.judge(state, engine.records, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.rewarded(event.offset, waited=event.waited)
+    state.since.rewarded(event.offset, event.waited)
     return state.journal.collect(outcome, None, changed)
 
 
 def _verified(engine: Engine, event: Verified, now: float) -> Changes:
-    state, request_id = engine.state, event.request_id
-    record = remembered(engine.records, request_id)
+    state, records, request_id = engine.state, engine.records, event.request_id
+    record = records.get(request_id) or unknown(request_id)
     outcome = planned.verify(state, record, event)
     if outcome is DUPLICATE:
         return state.journal.collect(DUPLICATE)
-    state.since.rewarded(event.offset, waited=event.waited)
-    engine.records[request_id] = record
+    state.since.rewarded(event.offset, event.waited)
+    records[request_id] = record
     return state.journal.collect(outcome, None, {request_id: record})
 
 

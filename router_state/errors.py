@@ -78,9 +78,21 @@ class UnknownVerifier(RouterStateError):
 
 
 class AttemptBeyondPlan(RouterStateError):
-    """A bill, a verdict or a reward names an attempt that the request's plan does not have."""
+    """A bill, a verdict or a reward names an attempt that the request's plan does not have.
+
+    Args:
+        attempt: that attempt.
+        calls: how many calls of the request were planned.
+    """
 
     reason = "attempt_beyond_plan"
+
+    def __init__(self, attempt: int, calls: int) -> None:
+        planned = "0 alone" if calls == 1 else f"0 to {calls - 1}"
+        super().__init__(
+            f"attempt {attempt} is none of the request's calls, {planned}: further calls count in "
+            "a higher revision of the last bill, with the dollars of all"
+        )
 
 
 class VerdictOutOfRange(RouterStateError):

@@ -59,8 +59,8 @@ class Asked(Struct, frozen=True, gc=False):
         input_tokens: number of tokens of the prompt; None: not stated.
         needs: what the model must be able to do; None: not stated.
         session_id: the conversation that the request belongs to.
-        follows: the request that it follows, and what was seen of that one's answer.
-        fields: those of capabilities, by their names, see `registered.asked`.
+        follows: the request that it follows, with verdicts and signals about that request's answer.
+        fields: those of capabilities, by their names, see `registered.request_fields`.
         contained: last offsets of `pb.costs` and `pb.rewards` that the state contains (−1: none);
             the request's record keeps them.
     """
@@ -114,8 +114,8 @@ class Charged(Struct, frozen=True, gc=False):
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """A request's reward came, in [0, 1]; None: its source withdraws what it said. `rank` is the
-    rank of its source. `model`, `x`, `offset` and `waited` are as in `Charged`.
+    """A request's reward came, in [0, 1]; None: its source withdraws its reward. `rank` is the rank
+    of its source. `model`, `x`, `offset` and `waited` are as in `Charged`.
 
     A `request_id` that begins with `sessions.credit.WHOLE` names a session: `contexts` are the
     contexts of its requests that their records do not hold. `attempt` is the number of the

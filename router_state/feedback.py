@@ -22,10 +22,10 @@ from router_state.record import (
     Records,
     RequestRecord,
     Settlement,
-    remembered,
+    unknown,
 )
 from router_state.router import RouterState
-from router_state.totals import checked_cost, checked_reward
+from router_state.totals import checked_cost, refuse_reward
 
 
 def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome:
@@ -35,8 +35,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         NonFiniteInput, CostOutOfRange: not a cost. Nothing has changed.
         UnpricedModel: tokens of a model that is not in the portfolio. Nothing has changed.
     """
-    before, said, call = record.bill, event.cost_usd, record.call
-    cost_usd = checked_cost(_priced(state, record, event) if said is None else said)
+    before, stated, call = record.bill, event.cost_usd, record.call
+    cost_usd = checked_cost(_priced(state, record, event) if stated is None else stated)
     first, charged_usd, answered = before is None, record.expected_cost_usd, False
     if before is not None:
         if event.revision <= before.revision:
@@ -63,8 +63,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         unanswered or call is not None or event.answered_by is not None
     ):
         registered.begin(state)
-    for billed in state.hooks.billed:
-        billed(billing)
+    if state.hooks.billed:
+        state.hooks.billed(billing)
     if billing.reward is not None:
         learn_failure(state, billing, billing.reward)
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
@@ -124,8 +124,8 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         cost_usd = max(cost_usd - call.lost_usd, 0.0)
     if price.above:
         # What a long input cost more is known, and nothing to learn.
-        said = billing.event.tokens
-        length = billing.record.input_tokens if said is None else said[0]
+        billed = billing.event.tokens
+        length = billing.record.input_tokens if billed is None else billed[0]
         cost_usd = cost_usd if length is None else price.listed_usd(cost_usd, length)
     if tokens.in_use:
         counted = billing.input_tokens
@@ -206,12 +206,11 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     attempt = 0 if call is None and event.attempt is None else _attempt(record, event)
     if not state.hooks.complete and (event.reward is None or (call is not None and call.kept)):
         registered.begin(state)
-    hooks, weighed = state.hooks, None
-    for hook in hooks.weighed:
-        weighed = weighed or hook(record, event)
-    label, said, news = before, None, False
+    hooks = state.hooks
+    weighed = hooks.weighed(record, event) if hooks.weighed else None
+    label, labels, news = before, None, False
     if weighed is not None:
-        label, said, news = weighed.label, weighed.kept, weighed.news
+        label, labels, news = weighed.label, weighed.labels, weighed.news
     elif (reward := event.reward) is not None and (before is None or _outranks(event, before)):
         label, news = Label(reward, event.source, event.rank, event.revision), True
     if not news:
@@ -230,10 +229,10 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
             _teach(state, record, x, label)
             state.rewards_applied += 1
         record.label = label
-        for learned in hooks.learned:
-            learned(record, x, before)
-    for taken in hooks.taken:
-        taken(record, event, said, state.latest)
+        if hooks.learned:
+            hooks.learned(record, x, before)
+    if hooks.taken:
+        hooks.taken(record, event, labels, state.latest)
     return outcome
 
 
@@ -251,15 +250,16 @@ def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -
     # A label of an answer by a model that nobody called is learned by none.
     call, called = record.call, record.answered_by or record.model
     arm = None if call is not None and call.redirected is not None else state.arms.find(called)
-    worth: float | None = label.reward
-    for hook in state.hooks.worth:
-        worth = hook(record, label, False)
-    if worth is None:
-        _set_aside(arm, label)
-        return
+    worth = label.reward
+    if state.hooks.worth:
+        found = state.hooks.worth(record, label, False)
+        if found is None:
+            _set_aside(arm, label)
+            return
+        worth = found
     taught: tuple[Vector, float] | None = x, worth
-    for judged in state.hooks.judged:
-        taught = judged(record, x, worth)
+    if state.hooks.judged:
+        taught = state.hooks.judged(record, x, worth)
     if arm is not None and taught is not None:
         of, value = taught
         label.forgotten = state.policy.learn(state, arm, record, of, value)
@@ -278,9 +278,9 @@ def _replace(
     arm = state.arms.find(record.called)
     held: float | None = before.reward
     worth = None if label is None else label.reward
-    for hook in state.hooks.worth:
-        held = hook(record, before, True)
-        worth = None if label is None else hook(record, label, False)
+    if state.hooks.worth:
+        held = state.hooks.worth(record, before, True)
+        worth = None if label is None else state.hooks.worth(record, label, False)
     if label is None:
         state.rewards_applied -= 1
     elif held is None:
@@ -343,8 +343,8 @@ def _disown(state: RouterState, billing: Billing) -> None:
     if label is None or arm is None or billing.x is None or label.forgotten == NOT_LEARNED:
         return
     worth: float | None = label.reward
-    for hook in state.hooks.worth:
-        worth = hook(record, label, True)
+    if state.hooks.worth:
+        worth = state.hooks.worth(record, label, True)
     if worth is not None:
         _withdraw(record, arm, billing.x, label, worth)
     label.forgotten = NOT_LEARNED
@@ -364,8 +364,9 @@ def _attempt(record: RequestRecord, event: Judged) -> int:
         # One that names a model of the plan is of that call.
         called = [] if plan is None else [step.model for step in plan.steps]
         return called.index(event.model) if event.model in called else plan.last if plan else 0
-    if not 0 <= event.attempt < (1 if plan is None else len(plan.steps)):
-        raise AttemptBeyondPlan(f"nothing was planned as attempt {event.attempt}")
+    calls = 1 if plan is None else len(plan.steps)
+    if not 0 <= event.attempt < calls:
+        raise AttemptBeyondPlan(event.attempt, calls)
     return event.attempt
 
 
@@ -377,16 +378,18 @@ def judge(state: RouterState, records: Records, event: Judged) -> tuple[Outcome,
         UnknownRequest: no decision carries this request_id.
         RouterStateError: as `learn` and `Capability.shared`.
     """
-    if event.reward is not None:
-        checked_reward(event.reward)
-    for shared in state.hooks.shared:
-        if (found := shared(event, records)) is not None:
+    request_id, reward = event.request_id, event.reward
+    if reward is not None and not 0.0 <= reward <= 1.0:
+        refuse_reward(reward)
+    if state.hooks.shared:
+        found = state.hooks.shared(event, records)
+        if found is not None:
             return _learn_shared(state, records, *found)
-    record = remembered(records, event.request_id)
+    record = records.get(request_id) or unknown(request_id)
     outcome = learn(state, record, event)
     if outcome is not DUPLICATE:
-        records[event.request_id] = record
-    return outcome, {event.request_id: record}
+        records[request_id] = record
+    return outcome, {request_id: record}
 
 
 def _learn_shared(

@@ -32,7 +32,7 @@ class Unaffordable:
     Attributes:
         expected_cost_usd: expected cost of one call.
         needed_budget_usd: budget per request with which 20 of the next 1,000 requests can go to the
-            newcomer, if all else stays.
+            newcomer, if nothing else changes.
     """
 
     model: str

@@ -52,9 +52,8 @@ class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, gc=False, frozen=True, omit_defaults=True):
-    """One call of a plan as it is known: its bill, and the verdicts on its answer, by verifier.
-
-    `unanswered`: the bill so far is of a call that failed.
+    """The outcome of one call of a plan so far: its bill, and the verdicts on its answer, by
+    verifier. `unanswered`: the bill so far is of a failed call.
     """
 
     cost_usd: float | None = None
@@ -109,7 +108,7 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
 
     @property
     def answered(self) -> int:
-        """Return the number of the last call that a bill or a verdict tells of."""
+        """Return the number of the last call with a bill or a verdict."""
         told = (one.cost_usd is not None or bool(one.verdicts) for one in self.made)
         return max((number for number, is_told in enumerate(told) if is_told), default=0)
 

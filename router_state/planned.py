@@ -64,8 +64,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
     settled, record.bill = record.bill, billed  # hooks see the bill before
-    for hook in state.hooks.billed:
-        hook(billing)
+    if state.hooks.billed:
+        state.hooks.billed(billing)
     record.bill = settled
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
@@ -94,8 +94,7 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = feedback.context_of(state, event.x) if record.x is None else record.x
-    found = (verified(event, record, plan, x) for verified in state.hooks.verified)
-    said = next((one for one in found if one is not None), None)
+    said = state.hooks.verified(event, record, plan, x) if state.hooks.verified else None
     if said is None:
         raise UnknownVerifier(
             f"the router declares no verifier {event.verifier!r}: add it to verifiers"
@@ -109,8 +108,8 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     charged = record.charged_usd
     moved_usd = _book(state, event.request_id, record, now, revision=None)
     state.pacer.settle(charged + moved_usd, charged, False)
-    for moved in state.hooks.moved:
-        moved(record, moved_usd)
+    if state.hooks.moved:
+        state.hooks.moved(record, moved_usd)
     if record.label is None and now.last > plan.last:
         record.answered_by = now.steps[now.last].model
     return APPLIED if before is None else REVISED
@@ -119,7 +118,7 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
 def _having(plan: Plan | None, attempt: int) -> Plan:
     """Return the plan if it has this call. Raises AttemptBeyondPlan."""
     if plan is None or not 0 <= attempt < len(plan.steps):
-        raise AttemptBeyondPlan(f"nothing was planned as attempt {attempt}: attempts count from 0")
+        raise AttemptBeyondPlan(attempt, 1 if plan is None else len(plan.steps))
     return plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, structs
 
@@ -38,8 +38,8 @@ class Call(Struct, gc=False, frozen=True, omit_defaults=True):
     `unanswered`: the bills so far are of failed attempts, which cost `lost_usd` dollars.
         `session_id` is the conversation. `kept` holds what capabilities store about the call, by
         their names. `plan` is the plan of further calls, and its outcome. `unpaced`: the budget of
-        a request does not pay the call. `redirected` is the model of that name that answered in
-        place of the called one; None: the called one did.
+        a request does not pay the call. `redirected` is the name of the model that answered in
+        place of the called one; None: the called model answered.
     """
 
     unanswered: bool = False
@@ -81,7 +81,7 @@ class Label(Struct, gc=False):
     forgotten: float = NOT_LEARNED
 
     def is_as(self, other: Label) -> bool:
-        """Tell whether another label says the same, whatever was forgotten since."""
+        """Tell whether another label has the same reward, source, rank and revision."""
         return (self.reward, self.source, self.rank, self.revision) == (
             other.reward,
             other.source,
@@ -94,12 +94,13 @@ class Weighed(Struct, gc=False):
     """The outcome of a reward that came.
 
     `label` is the one in force from now on, None where none is; `news` tells whether the reward
-    says anything new. `kept` is what a capability keeps of it, see `Capability.taken`.
+    changes any label. `labels` are all labels of the request, for `Capability.taken`; None: no
+    capability has weighed the reward.
     """
 
     label: Label | None
     news: bool = True
-    kept: object = None
+    labels: object = None
 
 
 class RequestRecord(Struct, gc=False, eq=False):
@@ -204,9 +205,6 @@ Records = MutableMapping[str, RequestRecord]
 """Records of a router's requests by request_id; code that changes a record assigns it back."""
 
 
-def remembered(records: Records, request_id: str) -> RequestRecord:
-    """Return a request's record. Raises UnknownRequest."""
-    record = records.get(request_id)
-    if record is None:
-        raise UnknownRequest(f"no decision for request {request_id!r}")
-    return record
+def unknown(request_id: str) -> NoReturn:
+    """Refuse what comes for a request without a record. Raises UnknownRequest."""
+    raise UnknownRequest(f"no decision for request {request_id!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -49,12 +49,14 @@ earlier.
 """
 _UNDECLARED = frozenset(kind.name for kind in KINDS if kind.undeclared)
 """Names of the capabilities that a router may need without declaring them."""
-_ASKED = tuple(kind for kind in KINDS if "asked" in vars(kind))
+_WITH_REQUEST_FIELD = tuple(kind for kind in KINDS if "request_field" in vars(kind))
 """Capabilities that read fields of a request."""
 _PUBLISHING = tuple(kind for kind in KINDS if "published" in vars(kind))
 """Capabilities that publish fields of a request beside what they keep of it."""
 _HEADED = tuple(kind for kind in KINDS if "head" in vars(kind))
 """Capabilities that store fields in the head."""
+_FIRST_ANSWERS = frozenset({"shared", "weighed", "verified"})
+"""Hooks of which the first answer that is not None counts."""
 
 
 def read(wire: Any) -> dict[str, object]:
@@ -63,11 +65,11 @@ def read(wire: Any) -> dict[str, object]:
     return {name: declared for name, declared in found.items() if declared is not None}
 
 
-def asked(wire: Any) -> dict[str, object] | None:
+def request_fields(wire: Any) -> dict[str, object] | None:
     """Return the fields of capabilities in a request on the wire, by capability; None: none."""
     found: dict[str, object] | None = None
-    for kind in _ASKED:
-        if (one := kind.asked(wire)) is not None:
+    for kind in _WITH_REQUEST_FIELD:
+        if (one := kind.request_field(wire)) is not None:
             found = found or {}
             found[kind.name] = one
     return found
@@ -154,7 +156,7 @@ def declare(state: RouterState, config: RouterConfig, *, now: float) -> None:
 
 
 def is_undeclared(said: Mapping[str, Json]) -> bool:
-    """Tell whether a request says anything of a capability that needs no declaration."""
+    """Tell whether a request concerns a capability that needs no declaration."""
     return not _UNDECLARED.isdisjoint(said)
 
 
@@ -190,8 +192,9 @@ def _give(state: RouterState, found: list[Capability]) -> None:
     complete = all(kind.name in there for kind in KINDS if kind.undeclared)
     _, _, *names = Hooks.__struct_fields__
     called = partial(_called, found, complete)
-    limits = called("rule_out") + called("afford")
-    state.hooks = Hooks(complete, limits, *map(called, names))
+    limits = _together(called("rule_out") + called("afford"))
+    hooks = (_together(called(name), first=name in _FIRST_ANSWERS) for name in names)
+    state.hooks = Hooks(complete, limits, *hooks)
 
 
 def _called(found: list[Capability], complete: bool, hook: str) -> tuple[Any, ...]:
@@ -201,6 +204,24 @@ def _called(found: list[Capability], complete: bool, hook: str) -> tuple[Any, ..
         for one in found
         if _overrides(one, hook) and (complete or hook not in one.undeclared_hooks)
     )
+
+
+def _together(hooks: tuple[Any, ...], *, first: bool = False) -> Callable[..., Any] | None:
+    """Return one function that calls all of these hooks, None if there are none. It returns the
+    last answer, or the `first` one that is not None, and calls no hook after that.
+    """
+    if len(hooks) < 2:
+        return hooks[0] if hooks else None
+
+    def call(*given: Any) -> Any:
+        found = None
+        for hook in hooks:
+            found = hook(*given)
+            if first and found is not None:
+                break
+        return found
+
+    return call
 
 
 def _overrides(one: Capability, hook: str) -> bool:

@@ -50,7 +50,8 @@ class Policy(Protocol):
         ...
 
     def chance_of(self, state: RouterState, choice: Choice, k: int) -> float:
-        """Return the probability with which `choose` chooses the k-th arm, which it did not."""
+        """Return the probability with which `choose` would have chosen the k-th arm, which is not
+        the chosen one."""
         ...
 
     def learn(

@@ -1,9 +1,9 @@
 """Numbers that a capability shares with other routers, as Gaussians: the evidence of one router, or
 of all others together.
 
-A capability that shares has the hooks `Capability.shares` and `Capability.take_shared`, and knows
-nothing of who carries its numbers. All numbers are in units of the deviation that the capability
-expects between routers before any of them has told anything.
+A capability that shares has the hooks `Capability.shares` and `Capability.take_shared`, and does
+not know which capability carries its numbers. All numbers are in units of the deviation that the
+capability expects between routers before any of them has shared numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_NUMBERS = 32
 """Most numbers of one subject and model."""
 LARGEST = 1e6
 """Largest size of a number, or of a precision."""
-MOST_TOLD = 760
+MOST_SHARED_BYTES = 760
 """Most bytes of one model's numbers in a record of a report, as base64 in JSON with their names, so
 that the record stays below 3 kB at 26 dimensions."""
 
@@ -53,7 +53,7 @@ class Sharing(Protocol):
     name: ClassVar[str]
 
     def shares(self) -> ByModel: ...
-    def take_shared(self, told: ByModel | None) -> None: ...
+    def take_shared(self, numbers: ByModel | None) -> None: ...
 
 
 def bytes_of(numbers: Numbers) -> bytes:
@@ -76,7 +76,7 @@ def numbers_of(data: bytes) -> Numbers:
 
 def packed(sharing: Iterable[Sharing]) -> dict[str, Packed]:
     """Return what capabilities share, by model. Of a model with too many subjects those with the
-    least evidence are left out (`MOST_TOLD`)."""
+    least evidence are left out (`MOST_SHARED_BYTES`)."""
     found: dict[str, list[tuple[float, str, bytes]]] = {}
     for one in sharing:
         for model, subjects in one.shares().items():
@@ -89,7 +89,7 @@ def packed(sharing: Iterable[Sharing]) -> dict[str, Packed]:
 
 def _fitting(several: list[tuple[float, str, bytes]]) -> Packed:
     found: Packed = {}
-    left = MOST_TOLD
+    left = MOST_SHARED_BYTES
     for _, name, data in several:
         # "name":"base64",
         if (size := len(json.encode(name)) + 4 * ((len(data) + 2) // 3) + 4) <= left:
@@ -98,16 +98,16 @@ def _fitting(several: list[tuple[float, str, bytes]]) -> Packed:
     return found
 
 
-def take(sharing: Iterable[Sharing], told: Mapping[str, Packed] | None) -> None:
-    """Hand to each capability what others have told of its subjects, for the models of `told`; None
-    takes all of that back. Raises UnusablePrior."""
-    if told is None:
+def take(sharing: Iterable[Sharing], others: Mapping[str, Packed] | None) -> None:
+    """Hand to each capability the numbers of other routers on its subjects, by model; None takes
+    back all such numbers. Raises UnusablePrior."""
+    if others is None:
         for one in sharing:
             one.take_shared(None)
         return
     read = {
         model: {name: numbers_of(data) for name, data in subjects.items()}
-        for model, subjects in told.items()
+        for model, subjects in others.items()
     }
     for one in sharing:
         prefix = f"{one.name}:"

@@ -36,7 +36,7 @@ a row.
 """
 MOST_EXPLAINED = 16
 """Most decisions whose steps are kept: after a crash the last answers are published again. A
-decision without steps needs no place; that is nearly every decision of a batch.
+decision without steps needs no place; that is nearly every decision of a group.
 """
 UNKNOWN = "?"
 """Mark of steps that were not kept."""
@@ -89,7 +89,8 @@ class Since:
         return " ".join(self.steps)
 
     def decided(self, seq: int) -> None:
-        """Store the steps under a decision that they led to, and begin anew."""
+        """Store the noted steps as those before this decision, and begin to note those before the
+        next."""
         if not self.steps:
             return
         explained = self.explained
@@ -104,7 +105,7 @@ class Since:
         """Return the steps that led to a decision; None if they are no longer kept."""
         return self.explained.get(seq, "") if seq >= self.since_seq else None
 
-    def billed(self, offset: int, *, waited: bool = False) -> None:
+    def billed(self, offset: int, waited: bool = False) -> None:
         """Note a bill; `waited`: the bill came before its decision. A bill without an offset (−1)
         came from no topic and is not a step.
         """
@@ -113,7 +114,7 @@ class Since:
         if offset >= 0:
             self._append(f"C{offset}") if waited else self._reach(f"c{offset}")
 
-    def rewarded(self, offset: int, *, waited: bool = False) -> None:
+    def rewarded(self, offset: int, waited: bool = False) -> None:
         """Note a reward, see `billed`."""
         if offset >= 0:
             self._append(f"R{offset}") if waited else self._reach(f"r{offset}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import NoReturn
 
 from router_state.config import MAX_COST_USD
 from router_state.errors import CostOutOfRange, NonFiniteInput, RewardOutOfRange
@@ -24,17 +25,11 @@ def checked_cost(cost_usd: float) -> float:
     return float(cost_usd)
 
 
-def checked_reward(reward: float) -> float:
-    """Return a reward.
-
-    Raises:
-        NonFiniteInput, RewardOutOfRange: not a reward.
-    """
-    if not 0.0 <= reward <= 1.0:
-        if not isfinite(reward):
-            raise NonFiniteInput("a reward is not finite")
-        raise RewardOutOfRange("a reward must be between 0 and 1")
-    return float(reward)
+def refuse_reward(reward: float) -> NoReturn:
+    """Refuse a number that is not a reward. Raises NonFiniteInput, RewardOutOfRange."""
+    if not isfinite(reward):
+        raise NonFiniteInput("a reward is not finite")
+    raise RewardOutOfRange("a reward must be between 0 and 1")
 
 
 class Forgotten:

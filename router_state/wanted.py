@@ -14,7 +14,7 @@ class Wanted(Struct, array_like=True, gc=False, frozen=True, omit_defaults=True)
     """Say whether a label was asked for.
 
     Attributes:
-        probability: with which it was asked for; drawn: whether it was.
+        probability: probability with which it was asked for; drawn: whether it was asked for.
         answered: whether a person has labelled the answer.
     """
 

@@ -81,7 +81,7 @@ def _channel(name: str) -> dict[str, object]:
     topic = TOPICS[name]
     return {
         "address": PREFIX + name,
-        "description": topic.said,
+        "description": topic.description,
         "messages": {name: {"$ref": f"#/components/messages/{name}"}},
         "bindings": {
             "kafka": {
@@ -101,7 +101,7 @@ def _operation(name: str) -> dict[str, object]:
     return {
         "action": "receive" if TOPICS[name].to_service else "send",
         "channel": {"$ref": f"#/channels/{name}"},
-        "summary": TOPICS[name].said,
+        "summary": TOPICS[name].description,
         "messages": [{"$ref": f"#/channels/{name}/messages/{name}"}],
     }
 
@@ -145,7 +145,7 @@ def page() -> str:
         "[the wire contract](../reference/wire.md).",
     ]
     for name, topic in TOPICS.items():
-        lines += ["", f"## `{PREFIX}{name}`", "", topic.said]
+        lines += ["", f"## `{PREFIX}{name}`", "", topic.description]
         lines += [
             "",
             (
@@ -173,9 +173,9 @@ def _fields(schema: Document) -> list[str]:
     required = set(schema.get("required", ()))
     rows = ["| field | type | |", "| --- | --- | --- |"]
     for name, field in schema["properties"].items():
-        said = str(field.get("description", "")).replace("|", "\\|")
+        text = str(field.get("description", "")).replace("|", "\\|")
         rows.append(
-            f"| `{name}`{'' if name in required else ' (optional)'} | {_kind(field)} | {said} |"
+            f"| `{name}`{'' if name in required else ' (optional)'} | {_kind(field)} | {text} |"
         )
     return rows
 

@@ -12,8 +12,8 @@ Room = Annotated[Tokens, Field(ge=1)]
 
 
 class Offers(Content):
-    """Say what a model can do. Of one with `offers`, what is not named is not offered; a limit that
-    is not named rules nothing out.
+    """Say what a model can do. A model with `offers` lacks every capability that it does not name;
+    a limit that it does not name rules nothing out.
     """
 
     context_window: Room | None = optional("Most tokens of a call's input")

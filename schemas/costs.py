@@ -131,7 +131,8 @@ class CostReported(Event):
         if self.cost_usd is None and self.tokens is None:
             raise refuse(
                 Reason.MISSING_FIELD,
-                "the bill has neither cost_usd nor both of input_tokens and output_tokens",
+                "the bill has neither cost_usd nor both of input_tokens and output_tokens; a call "
+                "that cost nothing has cost_usd 0",
             )
         cached, tokens = self.cached_input_tokens, self.input_tokens
         if cached is not None and tokens is not None and cached > tokens:

@@ -56,8 +56,8 @@ class Event(Value):
 class MalformedEvent(ValueError):
     """The event cannot be read, and never will be.
 
-    The message says what is wrong and what is right. Of the event's values it holds none but a
-    number that is out of its bounds: it is safe in headers and logs.
+    The message says what is wrong and what is right. Of the event's values it quotes only a number
+    that is out of its bounds, so it is safe in headers and logs.
     """
 
     retriable: ClassVar[bool] = False
@@ -76,9 +76,7 @@ def optional(description: str | None = None) -> Any:
 def documented(
     topic: str, *, valid: list[Json], invalid: Mapping[Reason, Json], key: str = "router_id"
 ) -> ConfigDict:
-    """Attach examples to a schema: values that decode, and for a reason a value that is refused
-    with it.
-    """
+    """Attach examples to a schema: values that decode, and values that are refused, by reason."""
     refused = [{"reason": reason.value, "value": value} for reason, value in invalid.items()]
     extra: Document = {
         "x-topic": topic,

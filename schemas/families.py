@@ -118,7 +118,7 @@ class SideListed(Content):
 
 
 class ModelListed(Content):
-    """Say what a family knows of one model."""
+    """Give a family's estimates of one model."""
 
     model: ModelName
     rewards: SideListed | None = optional()

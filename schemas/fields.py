@@ -73,7 +73,7 @@ def read_time(value: object) -> object:
     if not isinstance(value, str):
         return value
     if not _RFC_3339.fullmatch(value):
-        raise refuse(Reason.INVALID_FIELD, "is not an RFC 3339 time")
+        raise refuse(Reason.INVALID_FIELD, "is not an RFC 3339 time, such as 2026-01-31T12:00:00Z")
     try:
         return datetime.fromisoformat(value.upper())
     except ValueError:

@@ -1,6 +1,6 @@
-"""Topic `kin`: what members tell their family (`report`), what a family tells a member (`prior`),
-and what another family brings (`brought`). Workers write and read it, and `pbstream families
-import` writes it.
+"""Topic `kin`: reports of members to their family (`report`), priors of a family for a member
+(`prior`), and estimates of another family (`brought`). Workers write and read it, and `pbstream
+families import` writes it.
 
 Key: whom it is for: the family of a report, the router of a prior. Version 1. Compatible: new
 optional fields.

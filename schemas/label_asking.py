@@ -1,4 +1,4 @@
-"""Budgets of labels: how a router declares one, and how it stands."""
+"""Budgets of labels: how a router declares one, and the labels that were asked for and given."""
 
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Sources of labels: how a router declares them, and how they stand."""
+"""Sources of labels: how a router declares them, and how judges compare with gold."""
 
 from typing import Annotated, Literal, Self
 

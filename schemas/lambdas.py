@@ -27,7 +27,7 @@ MOST_UNBOOKED: Final = 64
 
 
 class Contained(Content):
-    """Say which events the state contains: a writer's event is in from its offset on."""
+    """Name the last offset of each source topic that the state contains."""
 
     requests: Offset
     costs: Offset

@@ -57,7 +57,7 @@ Params = Annotated[dict[str, object], AfterValidator(_small)]
 
 
 class LongInputPrice(Content):
-    """Price a call whose input is longer than so many tokens: all of its tokens."""
+    """Price all tokens of a call whose input is longer than a number of tokens."""
 
     input_tokens: Annotated[Tokens, Field(ge=1)]
     input_price_per_m: PricePerM

@@ -38,7 +38,7 @@ class InlinePrior(Content):
 
 
 class CostPrior(Content):
-    """Give what earlier bills of the model say, at the list prices declared beside it.
+    """Give sums over earlier bills of the model, at the list prices declared beside it.
 
     A = Σ xxᵀ, shape (d, d), and b = Σ ln(dollars)·x, shape (d,), both over the bills above zero.
     """

@@ -36,7 +36,7 @@ MIN_SESSION_USD: Final = 1e-6
 MAX_SESSION_USD: Final = 1e6
 """Least and most US dollars that the budget of a session may be."""
 MAX_REPEATS: Final = 1000
-"""Most repeats that a signal says."""
+"""Largest value of the signal `repeats`."""
 SessionUsd = Annotated[float, Field(ge=MIN_SESSION_USD, le=MAX_SESSION_USD)]
 
 Context = Annotated[
@@ -60,7 +60,7 @@ _CONTEXT = [0.25] * 25 + [1.0]
 
 
 class Signals(Content):
-    """Say what was seen of an answer, besides verdicts."""
+    """Give signals about an answer, besides verdicts."""
 
     tests_passed: UnitInterval | None = optional("Share of the tests that passed")
     repeats: Annotated[Count, Field(le=MAX_REPEATS)] | None = optional(
@@ -161,8 +161,8 @@ class RequestSubmitted(Event):
 
     @property
     def tokens_before(self) -> int | None:
-        """The input tokens as far as they are known before the call: as the request says, else by
-        the prompt's length."""
+        """The input tokens as far as they are known before the call: as stated in the request, else
+        by the prompt's length."""
         return input_tokens(self.input_tokens, self.prompt)
 
     @property

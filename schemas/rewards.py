@@ -1,4 +1,4 @@
-"""Topic `rewards`: how good the answer to a routed request was, and what verifiers say of answers.
+"""Topic `rewards`: how good the answer to a routed request was, and verifiers' verdicts on answers.
 
 Key: router_id, raw UTF-8. Version 1. Compatible: new optional fields, new sources, null.
 Not compatible: a new required field, another scale of `reward`.

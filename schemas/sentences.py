@@ -83,6 +83,11 @@ def what_is_wrong(error: Mapping[str, Any], schemas: Sequence[Document] = ()) ->
     return "has a value that is not allowed"
 
 
+def explained(kind: str) -> bool:
+    """Tell whether `what_is_wrong` says more of this kind of error than that there is one."""
+    return any(kind in known for known in (_SAID, _TYPES, BOUNDS, _LENGTHS))
+
+
 def _count(many: int, what: str) -> str:
     return f"{many:,} {what}" if many == 1 else f"{many:,} {what}s"
 

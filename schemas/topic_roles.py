@@ -11,12 +11,12 @@ class Topic:
     Attributes:
         to_service: clients write it and the service reads it; else the other way round.
         cleanup: the topic's policy.
-        said: a sentence that describes the topic.
+        description: a sentence that describes the topic.
     """
 
     to_service: bool
     cleanup: Literal["compact", "delete"]
-    said: str
+    description: str
 
 
 TOPICS: Final = {

@@ -170,8 +170,9 @@ class Settings(KafkaLogin):
         return f"{self.prefix}{name}"
 
     def source_rank(self, source: str) -> int:
-        """Return a reward source's rank; the higher one revises the lower one, 0 is any other. A
-        person's source, such as human:anna, has the rank of the source that it begins with.
+        """Return a reward source's rank; a source of higher rank revises one of lower rank. Sources
+        without a declared rank have 0. A person's source, such as human:anna, has the rank of the
+        source that it begins with.
         """
         ranks = self.source_ranks
         name = source if source in ranks else source.partition(":")[0]

@@ -153,13 +153,13 @@ class Board:
 
     @property
     def mean_bill(self) -> float | None:
-        """Return the mean bill by the worker's account; None before the first."""
+        """Return the mean bill as the worker publishes it; None before the first."""
         state = self.state
         return state.spend_usd / state.settled if state is not None and state.settled else None
 
     @property
     def spend_per_budget(self) -> float | None:
-        """Return the mean bill ÷ budget, by the worker's account; None without a budget or a
+        """Return the mean bill ÷ budget, as the worker publishes it; None without a budget or a
         bill, or where a request's budget moves with what is left of a period.
         """
         return paid_per_budget(self.state)

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from router_state.sources.kept_labels import KeptLabel
+from router_state.sources.source_labels import SourceLabel
 from schemas import RouteDecided
 from watching.planned_requests import Planned
 
@@ -42,7 +42,7 @@ class Request:
     label: float | None = None
     label_source: str = ""
     label_rank: tuple[int, int] = (-sys.maxsize, -1)
-    labels: dict[str, KeptLabel] | None = None
+    labels: dict[str, SourceLabel] | None = None
     bill: float | None = None
     bill_revision: int = -1
     plan: Planned | None = None

@@ -33,7 +33,7 @@ class Mean:
     squares: float = 0.0
 
     def move(self, value: float | None, *, before: float | None) -> None:
-        """Add a value, replace an earlier one, or (None) take that back."""
+        """Add a value, or replace an earlier one; None removes the earlier one."""
         self.n += (value is not None) - (before is not None)
         self.total += (value or 0.0) - (before or 0.0)
         self.squares += (value or 0.0) ** 2 - (before or 0.0) ** 2

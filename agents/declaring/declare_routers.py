@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from agents.declaring.configuration import config_of, projection_ref
+from agents.declaring.configuration import config_of
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
+from agents.declaring.read_declarations import Declaration, read
 from agents.group import Answers, Note, chunks
 from agents.lane.poison import on_behalf_of
 from agents.members.exchange_grants import leaving_pool
@@ -23,44 +24,15 @@ from agents.refusal_kinds import (
     StaleConfig,
     TooManyModels,
     TooManyRouters,
-    WrongPrior,
     WrongProjection,
 )
 from agents.routing.waiting_requests import route_waiting
 from agents.table.parking import Parked
-from agents.table.router_records import arm_bytes
-from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of
-from router_state.config import Prior, RouterConfig
+from router_state.config import RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
-from schemas.event import MalformedEvent
-from schemas.headers import based_on
-from schemas.priors import ReferencedPrior
-from schemas.routers import RouterDeclared, decode_router
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault found
-    while reading.
-    """
-
-    message: Record
-    router_id: str
-    declared: RouterDeclared | None
-    condition: int | None
-    priors: dict[str, Prior]
-    refusal: Refusal | None = None
-
-    @property
-    def weight(self) -> int:
-        """Return an upper bound of the bytes of a state that starts from this declaration."""
-        if self.declared is None:
-            return 0
-        return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
-            self.declared.dimensions
-        )
+from schemas.routers import RouterDeclared
 
 
 async def declare_routers(partition: Partition, messages: list[Record]) -> None:
@@ -74,9 +46,9 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     `wrong_partition`, `stale_config`, `too_many_models`, `too_many_routers`, `wrong_prior`,
     `wrong_projection`, `wrong_family`, `corrupt_snapshot`, `invalid_config`.
     """
-    read = Answers()  # refused or forwarded without a look at the state
+    unread = Answers()  # refused or forwarded without a look at the state
     declarations = [
-        d for message in messages if (d := await _read(message, partition, read)) is not None
+        d for message in messages if (d := await read(message, partition, unread)) is not None
     ]
     declared: list[str] = []
     overtaken: list[str] = []
@@ -90,8 +62,8 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
             # they are read again.
             is_last = not declarations or portion[-1] is declarations[-1]
             if is_last:
-                answers.strays += read.strays
-                answers.refused += read.refused
+                answers.strays += unread.strays
+                answers.refused += unread.refused
                 answers.notes += unwelcome(partition, joining)
             overtaken += _overtaken(answers, partition)
             partition.contain(messages if is_last else [d.message for d in portion])
@@ -146,39 +118,6 @@ def _overtaken(answers: Answers, partition: Partition) -> list[str]:
         last[router_id] = max(source.offset, last.get(router_id, -1))
     known = [router_id for router_id in sorted(last) if router_id in partition.routers]
     return [one for one in known if overtake(partition, one, offset=last[one])]
-
-
-async def _read(message: Record, partition: Partition, answers: Answers) -> Declaration | None:
-    """Decode one declaration and read its references; refuse or forward a declaration that can't
-    be applied here.
-    """
-    try:
-        router_id, declared = decode_router(key=message.key, value=message.value)
-        condition = based_on(headers_of(message))
-        check_size(message, partition.group_bytes)
-        if not is_at_home(message, router_id, partition_of=partition.ports.log.partition_of):
-            answers.strays.append((message, router_id))
-            return None
-    except (MalformedEvent, WrongPartition) as error:
-        answers.refused.append((message, error))
-        return None
-    try:
-        priors = await _priors(declared, partition)
-        if declared is not None and (projection := projection_ref(declared)) is not None:
-            check = partition.ports.references.check_projection
-            await check(projection, declared.dimensions)
-    except (WrongPrior, WrongProjection) as error:
-        return Declaration(message, router_id, declared, condition, {}, error)
-    return Declaration(message, router_id, declared, condition, priors)
-
-
-async def _priors(declared: RouterDeclared | None, partition: Partition) -> dict[str, Prior]:
-    models = {} if declared is None else declared.models
-    return {
-        name: await partition.ports.references.read_prior(model.prior)
-        for name, model in models.items()
-        if isinstance(model.prior, ReferencedPrior)
-    }
 
 
 def _put_in_force(declaration: Declaration, partition: Partition, answers: Answers) -> bool:

@@ -11,10 +11,10 @@ from agents.members.joining_family import projection_of
 from agents.members.kin_notes import (
     brought_of,
     family_note,
+    prior_note,
+    prior_of,
     report_notes,
     report_of,
-    told_note,
-    told_of,
 )
 from agents.members.one_by_one import OneByOne
 from agents.partition.partition import Partition
@@ -25,7 +25,7 @@ from router_state.engine import Engine
 from router_state.errors import WrongFamily
 from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Report, Told
+from router_state.families.family_reports import MemberPrior, Report
 from schemas.event import MalformedEvent, decode_keyed
 from schemas.kin import KinNoted
 from schemas.reasons import Reason
@@ -53,7 +53,7 @@ class HearKin(OneByOne):
         if not self._is_at_home(message, note.router_id, answers):
             return
         if note.kind == "report":
-            answers.notes += _hear(report_of(note), partition)
+            answers.notes += _take_report(report_of(note), partition)
         elif note.kind == "brought":
             if note.brought is None:
                 raise MalformedEvent(Reason.MISSING_FIELD, "brought is missing")
@@ -62,33 +62,34 @@ class HearKin(OneByOne):
             partition.families.dirty.add(note.family)
             answers.notes.append(family_note(owner, now=partition.clock()))
         else:
-            _take_over(note.member_id, told_of(note, offset=message.offset), partition)
+            _take_over(note.member_id, prior_of(note, offset=message.offset), partition)
 
 
-def _hear(report: Report, partition: Partition) -> list[Note]:
-    """Apply a report; return what a newcomer is told at once."""
+def _take_report(report: Report, partition: Partition) -> list[Note]:
+    """Apply a report; return the prior for a newcomer, which is sent at once."""
     families, now = partition.families, partition.clock()
     owner = families.owner(report.family)
     try:
-        owner.hear(report)
+        owner.take_report(report)
     except WrongFamily as error:
-        refused = Told(report.family, report.born, report.n + 1, refused=str(error))
-        return [told_note(report.member, refused, now=now)]
+        refused = MemberPrior(report.family, report.born, report.n + 1, refused=str(error))
+        return [prior_note(report.member, refused, now=now)]
     families.dirty.add(report.family)
     if report.left:
         return [family_note(owner, now=now)]
     if report.member in owner.waiting and not any(report.seen):
-        return [told_note(report.member, one, now=now) for one in owner.tell(report.member)]
+        return [prior_note(report.member, one, now=now) for one in owner.priors_for(report.member)]
     return []
 
 
-def _take_over(router_id: str, told: Told, partition: Partition) -> None:
-    if not partition.families.greeted(router_id, told) and router_id in partition.routers:
-        partition.routers.apply(router_id, told, now=partition.clock()).accepted()
+def _take_over(router_id: str, prior: MemberPrior, partition: Partition) -> None:
+    if not partition.families.greeted(router_id, prior) and router_id in partition.routers:
+        partition.routers.apply(router_id, prior, now=partition.clock()).accepted()
 
 
 async def tell_kin(partition: Partition) -> None:
-    """Send the due reports of members, estimate what is due, and tell members. Raises Gone."""
+    """Send the due reports of members, estimate the families that are due, and send priors to
+    members. Raises Gone."""
     families, aside = partition.families, partition.aside
     while families.due:
         async with partition.lane.group() as answers:
@@ -118,7 +119,7 @@ def _report(partition: Partition) -> list[Note]:
 
 def _report_router(partition: Partition, router_id: str, engine: Engine) -> list[Note]:
     member = engine.state.having(Family)
-    if member is None or member.standing.refused:
+    if member is None or member.place.refused:
         return []
     partition.families.reported[router_id] = member.seen
     report = member.reported(router_id, projection_of(engine.state.config, partition))
@@ -153,7 +154,7 @@ async def _tell_members(partition: Partition, name: str) -> None:
                 aside.trying("relate", keys.FAMILY, name),
                 undoing(partial(families.forget, name)),
             ):
-                answers.notes += _told(families.owner(name), partition)
+                answers.notes += _next_priors(families.owner(name), partition)
                 families.dirty.add(name)
                 failed = False
         if failed:
@@ -161,10 +162,10 @@ async def _tell_members(partition: Partition, name: str) -> None:
         await asyncio.sleep(0)
 
 
-def _told(owner: FamilyOwner, partition: Partition) -> list[Note]:
+def _next_priors(owner: FamilyOwner, partition: Partition) -> list[Note]:
     found: list[Note] = []
     now, began = partition.clock(), time.perf_counter()
     while owner.waiting and time.perf_counter() - began < SECONDS_AT_ONCE:
         member = next(iter(owner.waiting))
-        found += [told_note(member, one, now=now) for one in owner.tell(member)]
+        found += [prior_note(member, one, now=now) for one in owner.priors_for(member)]
     return found

@@ -16,7 +16,7 @@ from agents.partition.partition import Partition
 from router_state.config import RouterConfig
 from router_state.errors import WrongFamily
 from router_state.families.family_member import Family
-from router_state.families.family_reports import Report, Told
+from router_state.families.family_reports import MemberPrior, Report
 
 WELCOME_SECONDS = 1.0
 """Longest time that a declaration waits for the family's prior: requests of a router that is not
@@ -57,12 +57,12 @@ def unwelcome(partition: Partition, joining: Iterable[tuple[str, RouterConfig]])
     return found
 
 
-def first_priors(partition: Partition, router_id: str) -> list[Told]:
+def first_priors(partition: Partition, router_id: str) -> list[MemberPrior]:
     """Return the family's records for a new member. Raises WrongFamily."""
     priors = partition.families.take_welcome(router_id) or []
-    for told in priors:
-        if told.refused:
-            raise WrongFamily(told.refused)
+    for prior in priors:
+        if prior.refused:
+            raise WrongFamily(prior.refused)
     return priors
 
 
@@ -82,7 +82,8 @@ def _first_report(router_id: str, config: RouterConfig, partition: Partition) ->
 
 
 def projection_of(config: RouterConfig, partition: Partition) -> str:
-    """Return the checksum of what makes a router's contexts of prompts; "": nothing does."""
+    """Return the checksum of the projection that makes a router's contexts from prompts; "": the
+    worker has none."""
     if config.projection is not None:
         return config.projection.sha256
     encoder = partition.ports.encoder

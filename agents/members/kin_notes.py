@@ -9,7 +9,7 @@ from agents.group import Note
 from router_state.families.family_brought import Brought
 from router_state.families.family_kin import Kin
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_reports import MemberPrior, Model, Report
 from router_state.families.family_sums import bytes_of
 from router_state.instants import utc
 from schemas.families import (
@@ -22,7 +22,7 @@ from schemas.families import (
 )
 from schemas.kin import KinNoted
 
-LEAST_SAID = 1e-6
+LEAST_REQUESTS = 1e-6
 """Least requests of a model that a family knows anything of."""
 
 
@@ -73,30 +73,30 @@ def report_of(note: KinNoted) -> Report:
     )
 
 
-def told_note(member: str, told: Told, *, now: float) -> Note:
-    """Return what a family tells a member."""
+def prior_note(member: str, prior: MemberPrior, *, now: float) -> Note:
+    """Return a family's prior for a member, as a record."""
     note = KinNoted(
         kind="prior",
         router_id=member,
-        family=told.family,
+        family=prior.family,
         member_id=member,
-        born=told.born,
-        n=told.n,
-        models={name: _text(one) for name, one in told.models.items()} or None,
-        more=told.more,
-        members=told.members,
-        aside=told.aside,
-        slope=told.slope,
-        refused=told.refused or None,
-        noise=told.noise,
+        born=prior.born,
+        n=prior.n,
+        models={name: _text(one) for name, one in prior.models.items()} or None,
+        more=prior.more,
+        members=prior.members,
+        aside=prior.aside,
+        slope=prior.slope,
+        refused=prior.refused or None,
+        noise=prior.noise,
         observed_at=utc(now),
     )
     return member, note
 
 
-def told_of(note: KinNoted, *, offset: int) -> Told:
-    """Invert `told_note`; `offset` is the note's offset on its topic."""
-    return Told(
+def prior_of(note: KinNoted, *, offset: int) -> MemberPrior:
+    """Invert `prior_note`; `offset` is the note's offset on its topic."""
+    return MemberPrior(
         note.family,
         note.born,
         note.n,
@@ -172,18 +172,18 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
 
 
 def _side(kin: Kin, name: str, members: int) -> SideListed | None:
-    knows, scatter = kin.knows(name), kin.scatter_of(name)
-    if knows.count <= LEAST_SAID:
+    total, scatter = kin.total_of(name), kin.scatter_of(name)
+    if total.count <= LEAST_REQUESTS:
         return None
-    newcomer = kin.told("", {}, [name])[name]
+    newcomer = kin.prior_for("", {}, [name])[name]
     apart, *between = kin.apart(name)
     return SideListed(
         members=members,
         apart=apart,
         apart_interval=(between[0], between[1]) if members else None,
         requests=newcomer.count,
-        expected=float(knows.b[-1]) / knows.count,
-        knows=b64encode(bytes_of(knows)).decode(),
+        expected=float(total.b[-1]) / total.count,
+        knows=b64encode(bytes_of(total)).decode(),
         scatter=(scatter.ridge, scatter.bias),
     )
 

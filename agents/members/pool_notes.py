@@ -48,7 +48,7 @@ def report_of(note: LeaseNoted) -> Reported:
 
 
 def grant_note(member: str, grant: Granted, *, now: float) -> Note:
-    """Return a grant to a member, "router:…" or "pool:…"."""
+    """Return the record of a grant; `member` is "router:" or "pool:" and an id."""
     kind, _, member_id = member.partition(":")
     note = LeaseNoted(
         kind="grant",

@@ -134,8 +134,8 @@ class Partition(Recovered):
         self.encoding_waiting = asyncio.Lock()
 
     async def read_again(self) -> None:
-        """Read the requests again of which the table stores only the place; a request that is gone
-        from the log is refused.
+        """Read requests again, from their topic, of which the table stores only the offset. A
+        request that is gone from the log is refused.
         """
         missing = [parked for parked in self.parking if parked.private and parked.value is None]
         if missing:

@@ -8,13 +8,13 @@ from collections.abc import Coroutine
 import numpy as np
 
 from agents.feedback.book_feedback import apply_waiting
-from agents.feedback.core_events import asked
 from agents.group import Answers, Batch
 from agents.partition.partition import Partition
 from agents.publishing.published_values import route_value
 from agents.refusal_kinds import Refusal, TooManyInFlight, UnknownRouter
 from agents.routing.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.table.parking import Parked
+from agents.taking.core_events import asked
 from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
@@ -28,7 +28,9 @@ from schemas.quick import Request
 from schemas.requests import RequestNamed
 from schemas.rewards import subject_of
 
-UNDECLARED = "no router of this id was declared"
+UNDECLARED = (
+    "no router of this id was declared: look at router_id (`pbstream routers list`), or declare one"
+)
 """Text of the refusal of a request whose router is not declared in time."""
 LOOK_EVERY, LOOKS = 0.02, 250
 """Seconds between two checks whether declarations are in force, and the number of checks: after

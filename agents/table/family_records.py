@@ -14,7 +14,7 @@ from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_pieces import model_of, pack_piece, unpack
 from router_state.families.family_register import BETWEEN
-from router_state.families.family_reports import Model, Told
+from router_state.families.family_reports import MemberPrior, Model
 
 
 class Families(Owners[FamilyOwner]):
@@ -34,7 +34,7 @@ class Families(Owners[FamilyOwner]):
         self.due: dict[str, None] = {}
         self.reported: dict[str, tuple[int, int]] = {}
         # By router that waits for its first prior: what came, and whether it is whole.
-        self._welcomes: dict[str, tuple[list[Told], asyncio.Event]] = {}
+        self._welcomes: dict[str, tuple[list[MemberPrior], asyncio.Event]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._owners or self.due)
@@ -86,18 +86,18 @@ class Families(Owners[FamilyOwner]):
         self._welcomes[router_id] = [], asyncio.Event()
         return self._welcomes[router_id][1]
 
-    def greeted(self, router_id: str, told: Told) -> bool:
+    def greeted(self, router_id: str, prior: MemberPrior) -> bool:
         """Keep a prior for a router that waits for its first priors; return whether the router
         waits.
         """
         if (found := self._welcomes.get(router_id)) is None:
             return False
-        found[0].append(told)
-        if not told.more:
+        found[0].append(prior)
+        if not prior.more:
             found[1].set()
         return True
 
-    def take_welcome(self, router_id: str) -> list[Told] | None:
+    def take_welcome(self, router_id: str) -> list[MemberPrior] | None:
         """Return the priors that have come for a waiting router, which stops waiting; None: the
         router did not wait.
         """

@@ -31,8 +31,8 @@ POOL: Final = b"l"
 MEMBER: Final = b"m"
 """Mark of a router that is a member of a pool; the part names the pool."""
 FAMILY: Final = b"f"
-"""A piece of a family: its estimates, a member, or what a member said of a model; the part names
-the piece."""
+"""A piece of a family: its estimates, a member, or a member's sums of a model; the part names the
+piece."""
 GONE: Final = b"g"
 """Mark of a router that was removed, while records of it are still to be deleted."""
 OF: Final = {HEAD: "router", POOL: "pool", FAMILY: "family"}

@@ -21,7 +21,7 @@ class Owner(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Tell whether nothing is left of it."""
+        """Tell whether nothing is left of the pool or the family."""
 
 
 O = TypeVar("O", bound=Owner)  # noqa: E741
@@ -76,8 +76,8 @@ class Owners(ABC, Generic[O]):
         return found
 
     def note_damaged(self, name: str, piece: str, why: DamagedState) -> None:
-        """Note a record that can't be read, until it is written again; log it, and tell of it
-        once.
+        """Note that a record can't be read, until it is written again. Log the fault, and publish
+        it, once.
         """
         if (name, piece) not in self.damaged:
             self.damaged.add((name, piece))
@@ -85,7 +85,8 @@ class Owners(ABC, Generic[O]):
             log.error("%s %s can't be read: %s", keys.OF[self.kind], name, why)
 
     def take_unpublished(self) -> dict[str, str]:
-        """Return those of which records were found damaged since the last call, and the reasons."""
+        """Return the pools or families with records found damaged since the last call, and the
+        reasons."""
         taken, self._unpublished = self._unpublished, {}
         return taken
 
@@ -114,7 +115,7 @@ class Owners(ABC, Generic[O]):
         return self._table.get(keys.key(self.kind, name, piece)) or b""
 
     def forget(self, name: str) -> None:
-        """Drop the unwritten changes that timed work has made to one."""
+        """Drop the unwritten changes that timed work has made to a pool or a family."""
         if self._keys.get(name):
             self._owners[name] = None
         else:

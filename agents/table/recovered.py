@@ -34,7 +34,7 @@ class Recovered:
         watermarks: offsets of the source events that the state contains.
         routers: routers of this partition.
         pools: pools, and members of pools.
-        families: families, and what is due of their members.
+        families: families, and the reports that are due from their members.
         parking: events that wait.
     """
 

@@ -29,8 +29,8 @@ def key_of(name: bytes, piece: str) -> bytes:
 
 
 class Requests(MutableMapping[str, RequestRecord]):
-    """A router's requests, as a mapping for the engine. Records of the present group, and the last
-    one before, are kept unpacked.
+    """A router's requests, as a mapping for the engine. Records that the present group has changed
+    stay unpacked, as does the last one that was written before.
     """
 
     def __init__(self, table: Table, router_id: str, request_ids: dict[str, None]) -> None:

@@ -30,9 +30,9 @@ to another program. The thread's own clock would not count that, but is a system
 100 µs in some containers.
 """
 AT_ONCE: Final = 2
-"""Turns' worth of requests that a group may have where so many wait. Partitions take turns, so the
-one with the most requests would fall behind if it could take no more than the others; and an event
-of a larger group costs less.
+"""Turns' worth of requests that a group may have if as many requests wait. Partitions take turns,
+so the one with the most requests would fall behind if it could take no more than the others; and an
+event of a larger group costs less.
 """
 
 Decode = Callable[[str, list[Record]], Batch]
@@ -68,7 +68,7 @@ class GroupSize:
             self.events = min(max(int(fit), FEWEST), self._most)
 
     def holding(self, requests: int) -> int:
-        """Return the number of events of a group if so many requests wait."""
+        """Return the number of events of a group while this number of requests waits."""
         return max(self.events, min(requests, AT_ONCE * self.events, self._most))
 
 

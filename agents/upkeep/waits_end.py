@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 
 from agents.declaring.in_force import repeat
-from agents.feedback.book_feedback import end_wait
+from agents.feedback.waiting_feedback import refuse_orphan
 from agents.group import chunks
 from agents.lane.poison import try_alone
 from agents.partition.partition import Partition
@@ -48,7 +48,10 @@ async def _end(partition: Partition, portion: list[Parked]) -> None:
             # Checked again: the event may have been answered meanwhile, or its router declared.
             if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
                 answers.at = parked
-                end_wait(parked, partition, answers)
+                if parked.request_id is None:  # a request, whose router was not declared in time
+                    partition.refuse_again(parked, answers)
+                else:
+                    refuse_orphan(parked, partition, answers)
 
 
 def _hopeless(partition: Partition) -> list[Parked]:

@@ -164,7 +164,8 @@ def _bill(bill: CostReported, dollars: float | None) -> str:
 
 
 def _call(bill: CostReported) -> str:
-    """Return what a bill says of the call: which model, how it ended, how long it took."""
+    """Return the facts in a bill about the call: the model, how the call ended, and how long it
+    took."""
     first, whole = bill.first_token_ms, bill.latency_ms
     parts = (
         bill.model and f"of {bill.model}",

@@ -201,7 +201,7 @@ def export_family(session: Session, family: str, path: Path, as_json: bool) -> N
 @json_option
 @pass_session
 def import_family(session: Session, path: Path, family: str | None, as_json: bool) -> None:
-    """Bring what a file has to a family, in place of what was brought to the family before.
+    """Bring the estimates in a file to a family, in place of those that were brought before.
 
     \b
       pbstream families import support.json

@@ -23,7 +23,7 @@ SHOWN = 60  # characters of a prompt
 
 
 def explain(worth: Worth, report: Path, *, rows: Path | None, quiet: bool) -> None:
-    """Print what priors are worth, unless `quiet`, and write its page, and the budget at which
+    """Print the worth of priors, unless `quiet`. Write the page about it, and the budget at which
     routing gains most.
 
     Args:

@@ -134,7 +134,9 @@ def remove_pool(session: Session, pool_id: str, as_json: bool) -> None:
     async def write() -> None:
         async with open_bus(session.settings, "pools") as bus:
             if pool_id not in await read_pools(bus):
-                raise Failure(f"there is no pool {pool_id}")
+                raise Failure(
+                    f"there is no pool {pool_id}: `pbstream pools show` names those there are."
+                )
             await write_pool(bus, pool_id, None)
 
     run(write())
@@ -199,7 +201,9 @@ def show_pools(session: Session, pool_id: str | None, as_json: bool) -> None:
         async with open_bus(session.settings, "pools", "lambda") as bus:
             found = await read_pools(bus)
             if pool_id is not None and pool_id not in found:
-                raise Failure(f"there is no pool {pool_id}")
+                raise Failure(
+                    f"there is no pool {pool_id}: `pbstream pools show` names those there are."
+                )
             return lines_of(found, await read_states(bus))
 
     lines = {

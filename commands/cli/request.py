@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import IO
 from uuid import uuid4
 
 import click
@@ -39,9 +38,8 @@ CAN = ("vision", "audio", "tools", "json_output")
 @click.argument("prompt", type=PROMPT, required=False)
 @click.option(
     "--context",
-    type=click.File("r"),
-    metavar="FILE",
-    help="Instead of a prompt: a JSON array of numbers; - is stdin.",
+    metavar="NUMBERS|FILE",
+    help="Instead of a prompt: a JSON array of numbers, or a file of one; - is stdin.",
 )
 @click.option(
     "--allowed",
@@ -111,7 +109,7 @@ CAN = ("vision", "audio", "tools", "json_output")
 def request(
     session: Session,
     prompt: str | None,
-    context: IO[str] | None,
+    context: str | None,
     allowed: tuple[str, ...],
     max_price: float | None,
     input_tokens: int | None,
@@ -145,7 +143,7 @@ def request(
     wordless = not {"vision", "audio"}.isdisjoint(needs)
     if (prompt is None) == (context is None) and not (prompt is None and wordless):
         raise click.UsageError(
-            'give a prompt in quotes, or --context FILE: pbstream request "Why is the sky blue?"'
+            'give a prompt in quotes, or --context NUMBERS: pbstream request "Why is the sky blue?"'
         )
     if prompt == "-":
         raise click.UsageError(
@@ -255,14 +253,25 @@ def _seen(said: tuple[str, ...], option: str) -> dict[str, float] | None:
     return found or None
 
 
-def _numbers(file: IO[str]) -> list[float]:
+def _numbers(given: str) -> list[float]:
+    """Return the numbers of a context: given as they are, or as the name of a file."""
     try:
-        numbers = json.load(file)
+        if given.lstrip().startswith("["):
+            numbers = json.loads(given)
+        else:
+            with click.open_file(given) as file:
+                numbers = json.load(file)
         if isinstance(numbers, list):
             return [float(number) for number in numbers]
+    except OSError as error:
+        raise click.BadParameter(
+            f"{given}: {error.strerror}; give a JSON array of numbers, a file of one, or - for "
+            "standard input",
+            param_hint="--context",
+        ) from None
     except (ValueError, TypeError):
         pass
     raise click.BadParameter(
-        f"{file.name} does not hold a JSON array of numbers, for example [0.3, -0.1, 1.0]",
+        f"{given} does not hold a JSON array of numbers, for example [0.3, -0.1, 1.0]",
         param_hint="--context",
     )

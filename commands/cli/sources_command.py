@@ -31,8 +31,8 @@ def sources(session: Session, router_id: str, as_json: bool) -> None:
     if found is None:
         raise Failure(
             f"router {router_id!r} declares no sources: its labels rank as the workers are set. "
-            'Declare them, for example "sources": {"gold": "human", "judges": ["judge-v2"]}, with '
-            "pbstream routers apply."
+            f"`pbstream routers set {router_id} sources.gold=human "
+            "'sources.judges=[\"judge-v2\"]'` declares some."
         )
     if as_json:
         print_json([one.model_dump(mode="json", exclude_none=True) for one in found])

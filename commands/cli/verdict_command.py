@@ -1,4 +1,5 @@
-"""`pbstream verdict`: what a verifier says of an answer, and what its request's plan says then."""
+"""`pbstream verdict`: report a verifier's verdict on an answer, and show the next step of the
+plan."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from schemas.verifiers import VerifierStanding
 @json_option
 @pass_session
 def verifiers(session: Session, router_id: str, as_json: bool) -> None:
-    """Show of each verifier and model how many right answers it passes and how many wrong ones it
-    stops, as labels of answers with a verdict say.
+    """Show for each verifier and model the share of right answers that the verifier passes, and of
+    wrong answers that it stops, as labels show.
 
     \b
       pbstream verifiers --router coder

@@ -133,7 +133,7 @@ class Crew:
         status, text = await self._ask(member, "/metrics")
         # The last answer of a member that ended meanwhile is already in the sums.
         if status == 200 and member.address == asked:
-            self.sums.said(member.number, text)
+            self.sums.take(member.number, text)
 
     async def _ask(self, member: Member, path: str) -> tuple[int, str]:
         if member.address is None:

@@ -20,7 +20,7 @@ class Member:
     """A place in the crew: its present process, and the ones before.
 
     Attributes:
-        address: where it serves /readyz and /metrics; None until it does.
+        address: address of /readyz and /metrics; None until the process serves them.
         was_up: whether any process of this place has ever served.
     """
 
@@ -93,11 +93,11 @@ def work(settings: Settings, log_level: str, crew: Connection) -> None:
     with Attempt() as done:
         run(member())
     if done.error is not None:
-        if (said := in_a_sentence(done.error)) is None:
+        if (known := in_a_sentence(done.error)) is None:
             raise done.error
         if settings.log_format == "json":
-            say_why(said.format_message())
+            say_why(known.format_message())
         else:
-            said.show()
-        sys.exit(said.exit_code)
+            known.show()
+        sys.exit(known.exit_code)
     exit_at_once(0)  # as a worker that runs alone does

@@ -32,7 +32,7 @@ class Sums:
         self._last: dict[int, list[Metric]] = {}
         self._ended: list[Metric] = []
 
-    def said(self, member: int, page: str) -> None:
+    def take(self, member: int, page: str) -> None:
         """Take in a member's answer to a scrape."""
         self._last[member] = list(text_string_to_metric_families(page))
 

@@ -79,11 +79,11 @@ def load_benchmark(
 
     Args:
         split: "test" (1,824 prompts) or "val" (1,785).
-        encoder: what encodes the prompts, `KIND` or `KIND:NAME`.
-        projection: of its embeddings; None: that of `projection_for`.
+        encoder: the encoder of the prompts, `KIND` or `KIND:NAME`.
+        projection: projection of the encoder's embeddings; None: that of `projection_for`.
         folder: holds the files of a portfolio of four models (1,793 and 1,766 prompts); None: the
             wheel's three.
-        limit: load only so many of the first prompts.
+        limit: most prompts that are loaded, the first ones; None: all.
 
     Raises:
         MissingData: the wheel or a file of `folder` is missing.

@@ -1,4 +1,4 @@
-"""Simulate clients: requests now, bills and rewards after so many further decisions."""
+"""Simulate clients: they send requests at once, and bills and rewards some decisions later."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Traffic:
         )
 
     def refuse(self, request_id: str, reason: str) -> None:
-        """Take a dead letter for an answer."""
+        """Take a dead letter as the answer of its request."""
         if self._undecided.pop(request_id, None) is not None:
             self.refused[request_id] = reason
             self.in_flight -= 1

@@ -39,7 +39,7 @@ def on_a_ramp(declared: RouterDeclared) -> RouterDeclared:
 
 
 def proved(router_id: str, settings: Settings, folder: Path) -> str:
-    """Write proof.json into the folder, and return what the proof says."""
+    """Write proof.json into the folder, and return the sentence of the proof."""
     with KafkaHistory(settings) as history:
         proof = proof_of(
             router_id,

@@ -100,7 +100,8 @@ class Report:
         return {model: counts[model] / len(self.play.outcomes) for model in self.scenario.models}
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Return the table: name, mean reward, cost ÷ budget, cost per request; ours first."""
+        """Return the table: name, mean reward, cost ÷ budget, cost per request; the router comes
+        first."""
         budget = self.scenario.budget_usd
         return [
             (
@@ -186,7 +187,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """Return how it went, in two sentences."""
+        """Return the outcome of the play, in two sentences."""
         play, state = self.play, self.play.state
         answered, applied = play.seconds
         shares = ", ".join(f"{short(model)} {share:.0%}" for model, share in self.shares.items())

@@ -51,7 +51,7 @@ def running_worker(
     settings: Settings, *, environment: Mapping[str, str], log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run `pbstream worker` with these variables and yield it once it is ready; it is stopped at
-    the end, and never outlives us.
+    the end, and never outlives this process.
 
     Raises:
         Failure: it ended, or was not ready in time; with the end of its log.

@@ -47,10 +47,10 @@ class AskedLabels:
 async def asked_labels(
     bus: Bus, router_id: str, *, limit: int, tell: Callable[[int], object] = lambda read: None
 ) -> AskedLabels:
-    """Return the requests that people are asked to label, of those among the last records.
+    """Return the requests among the last records that people are asked to label.
 
     Args:
-        limit: records of a partition that are read at most, of decisions and of labels.
+        limit: most records that are read of a partition of decisions, and of one of labels.
         tell: called with the number of records read so far.
 
     Raises:
@@ -90,6 +90,6 @@ async def _events(
 def not_asking(router_id: str) -> Failure:
     """Return the failure of a router that asks for no labels."""
     return Failure(
-        f"router {router_id!r} asks for no labels. Say how many people can give, for example "
-        '"labels": {"want": 50, "per": "day"}, with pbstream routers apply.'
+        f"router {router_id!r} asks for no labels. Say how many people can give: "
+        f"`pbstream routers set {router_id} labels.want=50 labels.per=day`."
     )

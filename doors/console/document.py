@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-import orjson
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ground.json_values import Document
 from schemas import RouterDeclared
 from schemas.fields import innermost, path_of
 from schemas.import_marks import MARKS
+from schemas.sentences import explained, what_is_wrong
+
+LONGEST_TEXT = 40
+"""Most characters of a text that a message quotes."""
 
 
 def faults(document: Document) -> list[str]:
@@ -22,12 +27,10 @@ def faults(document: Document) -> list[str]:
         for where, name, known in _unknown(document, [_schema()], "")
     ]
     try:
-        RouterDeclared.model_validate_json(orjson.dumps(document))
+        # orjson would write null for what is not finite.
+        RouterDeclared.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        wrong = {
-            _place(one["loc"]): _plain(one["msg"])
-            for one in error.errors(include_url=False, include_context=False)
-        }
+        wrong = {_place(one["loc"]): _said(one) for one in error.errors(include_url=False)}
         found += [f"{where}: {what}" for where, what in innermost(wrong).items()]
     return list(dict.fromkeys(found))
 
@@ -90,5 +93,14 @@ def _place(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) or '""' for part in parts) or "the router"
 
 
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ").replace("Input should be", "should be")
+def _said(error: ErrorDetails) -> str:
+    """Return what is wrong. The file is the reader's own, so a text in it is quoted."""
+    kind, value = error["type"], error["input"]
+    if not explained(kind):
+        return error["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    found = what_is_wrong(error)
+    if isinstance(value, str) and len(value) <= LONGEST_TEXT:
+        found = found.replace("is a text;", f"is the text {value!r};", 1)
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        found += ": put it in quotes"
+    return found

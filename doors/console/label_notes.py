@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
+from router_state.sources.source_labels import Labels, SourceLabel, in_force, with_label
 from schemas import LambdaUpdated, RewardObserved
 from schemas.label_sources import Sources
 
@@ -16,8 +16,9 @@ REPEATED = " (changed nothing: this or a higher revision came before)"
 def label_notes(
     events: Sequence[RewardObserved], rank_of: Callable[[str], int], declared: Sources
 ) -> tuple[list[str], str]:
-    """Return a note for each label, which is empty for a label that counts or counted, and a
-    sentence about the reward that counts now, which is empty where a single label explains it.
+    """Return a note for each label, and a sentence about the reward that counts now. A label that
+    counts or counted has an empty note. The sentence is empty where a single label explains the
+    reward.
 
     Args:
         events: labels of one request, the oldest first; rank_of: rank of a source by the settings.
@@ -28,7 +29,7 @@ def label_notes(
     for event in events:
         source = event.source or ""
         rank = sources.rank_of(source, rank_of(source))
-        after = with_label(labels, source, KeptLabel(event.reward, rank, event.revision))
+        after = with_label(labels, source, SourceLabel(event.reward, rank, event.revision))
         labels = labels if after is None else after
         counts = in_force(labels, sources)
         if after is None:

@@ -95,7 +95,8 @@ def _line(number: int, step: PlanStep, steps: Sequence[PlanStep]) -> str:
 
 
 def what_follows(decision: RouteDecided, *, attempt: int, verifier: str, verdict: float) -> str:
-    """Return what the plan says after a verdict on the answer of an attempt."""
+    """Return the next step of the plan, in a sentence, after a verdict on the answer of an
+    attempt."""
     steps = decision.plan or ()
     if attempt >= len(steps) or steps[attempt].verify != verifier:
         return "The plan does not ask for it: it teaches what verdicts mean."

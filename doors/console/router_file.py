@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import orjson
 import yaml
 
 from doors.console.document import faults
@@ -40,17 +39,15 @@ def read_file(path: Path) -> Document:
     """
     try:
         document = read_yaml(path)
-        # YAML has dates and NaN, and a declaration is JSON.
-        value = json.dumps(document, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except BadYaml as error:
         raise Failure(f"{path} is not YAML of a router: {error}") from error
     if not isinstance(document, dict):
         raise Failure(f"{path} holds no router: `pbstream routers show ID > {path}` writes one")
-    if found := faults(orjson.loads(value)):
+    if found := faults(document):
         raise Failure(
             "\n".join([f"{path} declares no router:", *(f"  {fault}" for fault in found)])
         )
-    return orjson.loads(value)  # type: ignore[no-any-return]
+    return document
 
 
 def changes(before: Document, after: Document) -> list[Document]:

@@ -95,9 +95,9 @@ async def require_in_force(bus: Bus, router_id: str) -> tuple[Declared, str | No
     """Return the declaration in force, and a note on a later one that is not.
 
     Raises:
-        NoRouter: none was declared.
-        NotReadable: compaction removed it.
-        Failure: workers refused it, or none has read it.
+        NoRouter: there is no such router.
+        NotReadable: compaction removed the declaration.
+        Failure: workers refused the declaration, or none has read it.
     """
     router = await status_of(bus, router_id)
     if router.state is None:

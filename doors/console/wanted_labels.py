@@ -52,7 +52,7 @@ class Labelling(NamedTuple):
 
     @classmethod
     def of(cls, router: Declared) -> Labelling:
-        """Return what a declaration says."""
+        """Return the part of this declaration."""
         labels, sources = router.labels, router.sources
         return cls(
             DEFAULT_PEOPLE if sources is None else sources.gold,
@@ -114,7 +114,7 @@ class Wanted:
         )
 
     def is_open(self, labelling: Labelling) -> bool:
-        """Tell whether nobody has labelled it yet, or said to be unable to."""
+        """Tell whether no person has labelled the answer yet, nor said that they can't tell."""
         people = (one for source, one in self.given.items() if labelling.is_of_people(source))
         return not any(one.reward is not None or one.cant_tell for one in people)
 
@@ -178,10 +178,10 @@ class WantedLabels:
         return iter(sorted(self._known.values(), key=lambda one: one.at, reverse=True))
 
     def open(self, labelling: Labelling, *, since: float) -> list[Wanted]:
-        """Return those without a label, the newest first.
+        """Return the requests without a label, the newest first.
 
         Args:
-            since: seconds since the epoch; what a label of an earlier request would teach, workers
-                have forgotten.
+            since: time of the oldest request that workers still remember, in seconds since the
+                epoch; older ones are left out.
         """
         return [one for one in self if one.at >= since and one.is_open(labelling)]

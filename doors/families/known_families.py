@@ -23,14 +23,14 @@ TOPICS = "families", "kin"
 
 
 async def read_families(bus: Bus) -> dict[str, FamilyEstimated]:
-    """Return what each family knows, by its name."""
+    """Return the published estimates of each family, by its name."""
     newest = await bus.newest("families")
     found = {(key or b"").decode(): value for key, value in newest.items() if value is not None}
     return {name: decode(FamilyEstimated, found[name]) for name in sorted(found)}
 
 
 async def read_family(bus: Bus, name: str) -> FamilyEstimated:
-    """Return what a family knows.
+    """Return the published estimates of a family.
 
     Raises:
         Failure: there is no such family.
@@ -60,10 +60,10 @@ def family_of(data: bytes, where: str) -> FamilyEstimated:
 
 
 async def bring(bus: Bus, known: FamilyEstimated, name: str) -> Placed:
-    """Bring what a family knows to the family of this name.
+    """Bring estimates to the family of this name.
 
     Raises:
-        Failure: it is no name of a family.
+        Failure: the name can't be that of a family.
     """
     try:
         _ROUTER_ID.validate_python(name)

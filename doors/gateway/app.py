@@ -145,14 +145,14 @@ def _add_reading(app: FastAPI, door: Door) -> None:
 def _add_reports(app: FastAPI, door: Door) -> None:
     @app.post("/v1/routers/{router_id}/costs", **documented.reports("Cost"))
     async def costs(request: Request, router_id: RouterId) -> Response:
-        """Report what requests cost; a batch is taken as a whole or not at all."""
+        """Report what requests cost; all bills of a body are taken, or none."""
         bodies, _ = await door.events(request, router_id)
         await door.deliver(http_events.costs(router_id, bodies))
         return _accepted(len(bodies))
 
     @app.post("/v1/routers/{router_id}/rewards", **documented.reports("Reward"))
     async def rewards(request: Request, router_id: RouterId) -> Response:
-        """Report how good answers were; a batch is taken as a whole or not at all."""
+        """Report how good answers were; all rewards of a body are taken, or none."""
         bodies, _ = await door.events(request, router_id)
         await door.deliver(http_events.rewards(router_id, bodies))
         return _accepted(len(bodies))

@@ -45,7 +45,7 @@ class ForeignPayloads:
         """Book what a payload holds; return HTTP's status and the answer.
 
         Args:
-            scores: names of the scores that become rewards; none: the only one there is.
+            scores: names of the scores that become rewards; empty: the only score of the payload.
 
         Raises:
             Problem: nothing of it could be taken, or Kafka did not store it.

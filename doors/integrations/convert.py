@@ -110,7 +110,7 @@ def convert(
 
     Args:
         remembered: requests and scores of earlier payloads; None: this is the only payload.
-        scores: names of the scores that become rewards; none: the only one there is.
+        scores: names of the scores that become rewards; empty: the only score of the payload.
         may: tells whether the sender may use a router, which an item may name itself.
 
     Raises:

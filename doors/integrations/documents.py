@@ -1,5 +1,5 @@
-"""Split a payload into its documents. It may hold what strict JSON refuses and senders write: half
-of an emoji, NaN and infinities, numbers beyond 64 bits, a byte order mark.
+"""Split a payload into its documents. Senders write documents that strict JSON refuses: with half
+of an emoji, NaN and infinities, numbers beyond 64 bits, or a byte order mark.
 
 Only fields that are not used are read this leniently; ids and money are checked where they are
 used. A byte that is not UTF-8 is harmless in a prompt, and refused in an id.

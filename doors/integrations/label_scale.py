@@ -1,4 +1,4 @@
-"""Turn what people say in labelling tools into rewards."""
+"""Turn people's labels in labelling tools into rewards."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def chosen(given: list[Given], question: str | None) -> list[Given]:
     """Return the answers to one question, and the people who can't tell.
 
     Raises:
-        Unconvertible: there are several questions and none is named, or another one.
+        Unconvertible: there are several questions and none is named, or the named one is missing.
     """
     names = sorted({one.question for one in given if one.question is not None})
     if question is None and len(names) > 1:
@@ -84,8 +84,8 @@ def chosen(given: list[Given], question: str | None) -> list[Given]:
 
 
 def last_labels(given: Iterable[Given], source_of: Callable[[Given], str]) -> list[Given]:
-    """Return of each source's labels of a request the last one: by their dates, and without these
-    the last one of the file."""
+    """Return the last label of each source and request: the latest by date or, without dates, the
+    last one in the file."""
     found: dict[tuple[str, str], Given] = {}
     for one in given:
         key = one.request_id, source_of(one)

@@ -34,9 +34,9 @@ class Given(NamedTuple):
         request_id: the request whose answer was labelled.
         value: a number or a word; None: the person can't tell.
         question: name of what was asked; None: the form has no names.
-        by: the person, as a source names them; None: not said.
-        whole: whether the value is a reward already, and no point of a scale.
-        at: when the person said so, in ISO 8601; None: the form does not say.
+        by: the person, by the name in a source; None: not stated.
+        whole: whether the value is a reward, and not a point of a scale.
+        at: time of the label, in ISO 8601; None: the form has no times.
     """
 
     request_id: str

@@ -37,7 +37,7 @@ OF_AN_ATTEMPT = (
 
 
 def items_in(document: Document, defaults: Defaults) -> Iterator[Item]:
-    """Yield the bill of one call; a failed call costs what LiteLLM says, mostly nothing."""
+    """Yield the bill of one call; a failed call has the cost that LiteLLM names, mostly 0."""
     if "call_type" not in document and "response_cost" not in document:
         raise Unconvertible(
             "this is not LiteLLM's standard logging payload: it has neither call_type nor "

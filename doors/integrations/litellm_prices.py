@@ -47,14 +47,13 @@ class Change:
 
     Attributes:
         doubt: why a person has to confirm it; None: it needs no confirmation.
-        listed: the list's entry; None if the list lacks the model or it can't be declared, as
-            `doubt` says: then it stays as it is.
+        listed: the list's entry; None if the list lacks the model, or has an entry that can't be
+            declared. Then the model stays as it is, and `doubt` says why.
         kept: the prices were set by hand, and stay unless the change is accepted.
         offers: its new capabilities; None: as declared, because they were set by hand or the list
             has none.
         cache: its new prices of cached input; None: as declared, as above.
-        others: new values of `OTHERS`, None: the list has it no more; None altogether: as
-            declared.
+        others: new values of `OTHERS`, None for one that left the list. `others` None: as declared.
         note: facts that the list lacks, or that a declaration can't express; None: none.
     """
 

@@ -60,8 +60,8 @@ class Found:
     Attributes:
         attempt: which attempt of its request a bill is of; None: the request has one bill.
         score: name of a label's score; None: it has none.
-        label_id: identifies a label, so that another value is a correction; None: nothing does.
-        notes: what was odd beside the money, and left out.
+        label_id: id of a label, so that another value is a correction; None: the label has none.
+        notes: fields beside the money that were odd, and left out.
     """
 
     topic: Topic
@@ -183,18 +183,20 @@ def object_of(value: Json) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def person_of(said: Json) -> str | None:
+def person_of(annotator: Json) -> str | None:
     """Return the annotator, as a source names people; None: no annotator is named.
 
     Args:
-        said: an id, a name, or a user with an e-mail address.
+        annotator: an id, a name, or a user with an e-mail address.
 
     >>> person_of({"id": 7, "email": "ada@acme.test"}), person_of("Ada Lovelace")
     ('ada@acme.test', 'Ada-Lovelace')
     """
-    if isinstance(said, dict):
-        said = said.get("email") or said.get("username") or said.get("id")
-    return None if said in (None, "") else _NOT_IN_NAMES.sub("-", str(said))[:MOST_OF_NAME]
+    if isinstance(annotator, dict):
+        annotator = annotator.get("email") or annotator.get("username") or annotator.get("id")
+    return (
+        None if annotator in (None, "") else _NOT_IN_NAMES.sub("-", str(annotator))[:MOST_OF_NAME]
+    )
 
 
 def either(record: Document, name: str) -> Json:

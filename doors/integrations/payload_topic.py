@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 LARGEST_BYTES = 16 * 2**20
 """Largest payload, in bytes; its dead letter may be twice that."""
 REREAD = 1000
-"""Records of a partition that are read again before its first new one, for what they hold of
-requests and scores that later ones go on with; nothing of them is sent again."""
+"""Records of a partition that are read again before its first new record, because later records go
+on with their requests and scores; nothing of them is sent again."""
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ class Listed:
     """A model of the list: dollars per million tokens, and the date of its deprecation.
 
     Attributes:
-        notes: what of it is left out, or not as it should be.
+        notes: sentences on prices and offers of the model that are left out or look wrong.
         doubt: why a person has to confirm it, whatever is declared.
         price_above: prices of long inputs, as a declaration has them.
     """
@@ -153,8 +153,8 @@ def _listed(name: str, entry: _Object, *, is_twice: bool) -> Listed:
     again = f"has {', '.join(sorted(entry.twice))} twice" if entry.twice else None
     again = "is twice" if is_twice else again
     doubt = None if again is None else f"{again} in the list, with other values"
-    said = tuple(filter(None, notes))
-    return Listed(name, into, out, deprecated, offers, cache, said, doubt, tuple(above))
+    present = tuple(filter(None, notes))
+    return Listed(name, into, out, deprecated, offers, cache, present, doubt, tuple(above))
 
 
 def _require_price_per_token(entry: Mapping[str, Json]) -> None:

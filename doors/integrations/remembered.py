@@ -40,10 +40,10 @@ class Remembered:
         """Tell whether a label is of a score that becomes the reward.
 
         Args:
-            scores: names of those that were chosen; none: the only one there is.
+            scores: names of the chosen scores; empty: the only score of the payload.
 
         Raises:
-            Unconvertible: several may be meant, and none was chosen.
+            Unconvertible: there are several scores, and none was chosen.
         """
         if label.score is None:
             return True

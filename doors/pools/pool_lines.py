@@ -53,7 +53,8 @@ class PoolLine:
         """Return the dollars that the routers will have been charged at the period's end, with a
         low and a high estimate; None while no router has been asked, or once nothing is left.
 
-        The ends are the sums of the routers' own: as if all were off in the same direction.
+        Each end is the sum of the routers' own ends, as if all forecasts erred in the same
+        direction.
         """
         if not self.routers.keys() - self.unasked or self.is_spent:
             return None
@@ -66,7 +67,7 @@ class PoolLine:
 
     @property
     def why(self) -> str | None:
-        """Return why the grants of routers are as large as they are; None without any."""
+        """Return why the grants of routers are as large as they are; None without grants."""
         if not self.routers:
             return None
         if self.is_spent:

@@ -27,7 +27,18 @@ LONGEST_NUMBER = 64
 """Most characters of a number: the longest double in full has 24, and PyYAML's base 60 is
 quadratic."""
 STRING = "tag:yaml.org,2002:str"
+INT = "tag:yaml.org,2002:int"
 FLOAT = "tag:yaml.org,2002:float"
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+ADVICE = {
+    "cannot start any token": "indent with spaces, not with tabs, and put the text in quotes",
+    "mapping values are not allowed": "write `name: value` on a line of its own, with a blank "
+    "behind the colon",
+    "did not find expected": "lines of one level begin in the same column",
+    "unexpected end of stream": "a quote is open",
+}
+"""Advice about a fault, by a part of PyYAML's sentence."""
 
 
 class BadYaml(ValueError):
@@ -38,8 +49,8 @@ class BadYaml(ValueError):
 
 
 class _Loader(SafeLoader):
-    """A loader that reads numbers as JSON does (`1e-4` is one), and wants names that are text and
-    unique."""
+    """A loader whose values are those of JSON: numbers in decimals (`1e-4` is one), and dates and
+    `.nan` as text. It wants names that are text and unique."""
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[object, object]:
         seen: dict[str, Mark] = {}
@@ -56,18 +67,22 @@ class _Loader(SafeLoader):
     def construct_object(self, node: Node, deep: bool = False) -> object:
         if isinstance(node, ScalarNode) and node.tag != STRING and len(node.value) > LONGEST_NUMBER:
             raise _wrong(f"a number of {len(node.value):,} characters", node.start_mark)
-        try:
-            return super().construct_object(node, deep)
-        except ValueError as error:  # of a date that no calendar has
-            raise _wrong(str(error), node.start_mark) from error
+        return super().construct_object(node, deep)
 
 
 # A copy: `add_implicit_resolver` would change the lists of SafeLoader, for the whole process.
 _Loader.yaml_implicit_resolvers = {
-    first: list(kinds) for first, kinds in SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in kinds if tag not in (INT, FLOAT, TIMESTAMP)]
+    for first, kinds in SafeLoader.yaml_implicit_resolvers.items()
 }
+# YAML takes 010 for 8, and 1:30 for 90.
 _Loader.add_implicit_resolver(
-    FLOAT, re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+    INT, re.compile(r"[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    FLOAT,
+    re.compile(r"[-+]?(\d[\d_]*\.[\d_]*|\.\d+|\d[\d_]*(?=[eE]))([eE][-+]?\d+)?$"),
+    list("-+.0123456789"),
 )
 
 
@@ -86,7 +101,7 @@ def read_yaml(path: Path) -> object:
     try:
         return load_yaml(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadYaml(f"byte {error.start} is not UTF-8") from error
+        raise BadYaml(f"byte {error.start} is not UTF-8: save the file as UTF-8") from error
 
 
 def load_yaml(text: str) -> object:
@@ -131,4 +146,7 @@ def _wrong(what: str, where: Any) -> ConstructorError:
 def _placed(error: MarkedYAMLError) -> str:
     where = error.problem_mark or error.context_mark
     what = ", ".join(part for part in (error.context, error.problem) if part)
-    return what if where is None else f"line {where.line + 1}, column {where.column + 1}: {what}"
+    if where is None:
+        return what
+    advice = next((f"; {advice}" for part, advice in ADVICE.items() if part in what), "")
+    return f"line {where.line + 1}, column {where.column + 1}: {what}{advice}"

@@ -43,14 +43,14 @@ def test_own_sums_are_of_the_own_labels_alone() -> None:
     state, labelled = player.engine.state, REQUESTS - LABELS_LATE - 1
     member = player.member
     assert member is not None
-    assert any(one.taken[0] and one.taken[0].count > 1.0 for one in member.held.values())
+    assert any(one.taken[0] and one.taken[0].count > 1.0 for one in member.outside_sums.values())
     gamma = state.config.knobs.gamma
     for k, arm in enumerate(state.arms):
         arm.rewards.forget(state.t, gamma)
         rows = np.flatnonzero(player.chosen[:labelled] == k)
         left = gamma ** (labelled - 1.0 - rows)
         X = tenant.contexts[rows]
-        taken = member.held[arm.name].taken[0] if arm.name in member.held else None
+        taken = member.outside_sums[arm.name].taken[0] if arm.name in member.outside_sums else None
         found = own_sums(arm.rewards, state.arms.rewards, taken)
         np.testing.assert_allclose(found.A, (X.T * left) @ X, atol=1e-5)
         np.testing.assert_allclose(found.b, X.T @ (left * tenant.rewards[rows, k]), atol=1e-5)

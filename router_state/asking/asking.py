@@ -200,7 +200,8 @@ class Asking(Capability):
             return min(even, 1.0)
 
         def weight(count: float) -> float:
-            """Return the probability for a model of so many decisions, 1 for uniform requests."""
+            """Return the probability for a model with this number of decisions, 1 for uniform
+            requests."""
             return 1.0 - FLOOR + FLOOR * (decided + k) / (k * (count + 1.0))
 
         mean = sum(count * weight(count) for count in counts) / decided
@@ -219,7 +220,7 @@ class Asking(Capability):
 
     # A label.
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability: count the answers that a person has labelled, by whether the label was
         asked for; an answer of which all labels are withdrawn counts no more."""
         wanted, state, is_of_people = wanted_of(record), self.state, self.declared.is_of_people

@@ -26,7 +26,7 @@ class LabelBudget(Struct, frozen=True, omit_defaults=True):
         want: labels that people are asked for in a period; per: the period, in UTC.
         salt: makes the draws of two routers independent.
         people: the source of people's labels.
-        steps: answers from 0 to 1 that a person may choose from; None: not said.
+        steps: answers from 0 to 1 that a person may choose from; None: not declared.
         url: address of a request's answer in the team's own store, with {request_id} in it.
     """
 

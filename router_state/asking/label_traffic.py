@@ -3,8 +3,8 @@
 No number of requests is assumed. In the first period the rate of requests so far is taken to last.
 In later periods the estimate uses how many requests each part of a period usually has, and how the
 present period compares with that so far. Within a part, requests come evenly or bunched, as those
-of a nightly batch do. If they come bunched, the number of requests so far shows how much of the
-part is over, and the time does not.
+of a nightly batch do. If they come bunched, the share of the part that is over follows from the
+number of requests so far, and not from the time.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class LabelTraffic(Struct, gc=False):
         return max(scale * usual[k] * (1.0 - over), burst) + scale * sum(usual[k + 1 :])
 
     def kept_back(self, seconds: float) -> float:
-        """Return the share of the period's labels that only later requests may have: in the first
-        period, which may have begun at night."""
+        """Return the share of the period's labels that is reserved for later requests. Only the
+        first period reserves labels, as it may have begun at night."""
         end = self.begins + seconds
         if self.usual or self.since >= end:
             return 0.0
@@ -137,7 +137,7 @@ class LabelTraffic(Struct, gc=False):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such numbers can be."""
+        """Tell whether the numbers are possible."""
         known = (0, PERIOD_PARTS)
         lengths = len(self.seen) == PERIOD_PARTS and len(self.usual) in known
         spans = len(self.spans) in known and all(0.0 <= span <= 1.0 for span in self.spans)

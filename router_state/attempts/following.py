@@ -1,5 +1,5 @@
-"""Decide a request that follows another one, from what is known of the answers before, among the
-models that were not tried.
+"""Decide a request that follows another one: by verdicts and signals on the earlier answers, among
+the models that were not tried.
 
 The answers of one prompt form a chain. The verdict on an answer, or signals about it, tell how much
 worse the answer is than expected. `kernel.Failures` estimates from this what another model's answer
@@ -66,7 +66,7 @@ def chain_of(record: RequestRecord, name: str) -> Chain | None:
     """Return the place of a decided request in its chain; None: it follows no request.
 
     Args:
-        name: of the capability, under which the record keeps it.
+        name: name of the capability, under which the record has the place.
     """
     chain = record.kept_by(name, Chain)
     return chain if chain is not None and chain.follows else None
@@ -111,9 +111,9 @@ def begin(choice: Choice, tables: Tables, arms: Arms, name: str) -> Chain | None
     for model, seen in _answers(follows, followed):
         if model not in tried:
             tried.append(model)
-        told = _told(model, seen, tables, arms, choice)
-        if told is not None:
-            reward, given, by = told
+        surprise = _surprise(model, seen, tables, arms, choice)
+        if surprise is not None:
+            reward, given, by = surprise
             failures = failures.and_one(reward, given)
     return Chain(
         follows.request_id,
@@ -140,11 +140,11 @@ def _answers(
             seen |= {name: scored(name, value) for name, value in follows.signals.items()}
             seen |= follows.verdicts
         if plan is not None:
-            seen |= {name: said.verdict for name, said in plan.made[number].verdicts.items()}
+            seen |= {name: verdict.verdict for name, verdict in plan.made[number].verdicts.items()}
         yield followed.called if plan is None else plan.steps[number].model, seen
 
 
-def _told(
+def _surprise(
     model: str, seen: Mapping[str, float], tables: Tables, arms: Arms, choice: Choice
 ) -> tuple[float, float, str] | None:
     """Return the expected reward of an answer without and with the verdict or signal that changes
@@ -197,9 +197,9 @@ def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictT
     return table, chain.failures.gap(reward, table.alike)
 
 
-def route_fields(kept: Json) -> dict[str, object]:
+def route_fields(stored: Json) -> dict[str, object]:
     """Return the fields of `pb.routes`, see `schemas.routes.Chain`."""
-    chain = converted(kept, Chain, "chain of a request")
+    chain = converted(stored, Chain, "chain of a request")
     unknown: dict[str, object] = {}
     if chain.unknown:
         unknown["unknown_verifiers"] = list(chain.unknown)

@@ -1,4 +1,4 @@
-"""The spend of requests that may have plans, beside the expectation of the dollar dual.
+"""The spend of requests that may have plans, compared with the expectation of the dollar dual.
 
 A solution lets every request of the window have its best plan. Fewer plans are made: a draw counts
 for half, verdicts are assumed to tell little, a limit of money keeps a second call out. So requests
@@ -15,31 +15,31 @@ from msgspec import Struct
 from router_state.kernel import HORIZON, WINDOW
 
 REMEMBERED = 5.0 * HORIZON
-"""Requests after which older ones fade; `HORIZON` requests that cost what was said are assumed
+"""Requests after which older ones fade; `HORIZON` requests with the expected cost are assumed
 before them."""
 MOST_FACTOR = 2.0
-"""Factor by which requests are taken to cost more or less than was said, at most."""
+"""Largest factor between the cost of requests and the expected cost that is believed."""
 
 
 class PlannedSpend(Struct, array_like=True, gc=False):
     """The charges of requests since the first solution, and the costs that solutions expected.
 
     Attributes:
-        charged, said: sums over the last requests.
-        mean: mean cost of a request in the last solution; 0: that said nothing.
+        charged, expected: sums over the last requests.
+        mean: mean cost of a request in the last solution; 0: there is none.
         debt: the debt at the last solution; slot: the slot of the window that came next.
     """
 
     charged: float = 0.0
-    said: float = 0.0
+    expected: float = 0.0
     mean: float = 0.0
     debt: float = 0.0
     slot: int = 0
 
     @property
     def share(self) -> float:
-        """Return what requests cost, as a share of what the solutions say."""
-        found = (HORIZON + self.charged) / (HORIZON + self.said)
+        """Return the cost of requests as a share of the cost that solutions expect."""
+        found = (HORIZON + self.charged) / (HORIZON + self.expected)
         return min(max(found, 1.0 / MOST_FACTOR), MOST_FACTOR)
 
     def count(self, debt: float, slot: int) -> None:
@@ -50,7 +50,7 @@ class PlannedSpend(Struct, array_like=True, gc=False):
         if self.mean > 0.0 and n:
             fades = 1.0 - n / REMEMBERED
             self.charged = max(fades * self.charged + debt - self.debt + n, 0.0)
-            self.said = fades * self.said + n * self.mean
+            self.expected = fades * self.expected + n * self.mean
 
     def solved(self, mean: float, debt: float, slot: int) -> None:
         """Note a solution."""
@@ -58,7 +58,7 @@ class PlannedSpend(Struct, array_like=True, gc=False):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such sums can be."""
-        numbers = (self.charged, self.said, self.mean, self.debt)
-        counts = min(self.charged, self.said, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
+        """Tell whether the sums are possible."""
+        numbers = (self.charged, self.expected, self.mean, self.debt)
+        counts = min(self.charged, self.expected, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
         return counts and all(map(math.isfinite, numbers))

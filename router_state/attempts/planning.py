@@ -11,6 +11,7 @@ does not pass, another model may answer before the second one, or after it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 from router_state.arms import Arms
@@ -49,9 +50,9 @@ def plan(
     budget_usd: float | None,
 ) -> None:
     """Plan what follows the call of the model whose draw is best."""
-    shut = EVERY_LOOK
-    if choice.request.fields is not None:
-        shut = tables.shut(choice.request.field_of("attempts"))
+    shut, fields = EVERY_LOOK, choice.request.fields
+    if fields is not None:
+        shut = tables.shut(fields.get("attempts"))
     if len(shut) == len(tables.looks):
         if choice.propensity <= 0.0:
             choice.propensity = choice.seen.chance_of(choice.k)
@@ -72,7 +73,7 @@ def plan(
     )
     k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
     if second < 0:
-        if looks and _affords(tables, choice, [(k, look)], chance, budget_usd):
+        if looks and _affords(tables, choice, ((k, look),), chance, budget_usd):
             _observe(tables, arms, choice, look, first)
         return
     calls = [(k, look), (second, look)]
@@ -95,14 +96,14 @@ def _look(
     shut: frozenset[int],
 ) -> None:
     number = next(n for n in range(len(tables.looks)) if n not in shut)
-    if _affords(tables, choice, [(choice.k, number)], chance, budget_usd):
+    if _affords(tables, choice, ((choice.k, number),), chance, budget_usd):
         _observe(tables, arms, choice, number, 1.0)
 
 
 def _affords(
     tables: Tables,
     choice: Choice,
-    calls: list[tuple[int, int]],
+    calls: Sequence[tuple[int, int]],
     chance: Chance,
     budget_usd: float | None,
 ) -> bool:

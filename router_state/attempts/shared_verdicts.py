@@ -1,13 +1,13 @@
-"""Share what a router knows of its verifiers: its own evidence on what verdicts mean, and what
-others have told of that.
+"""Share evidence on what the verdicts of a verifier mean: the own evidence of a router, and that of
+other routers.
 
 A label of an answer with a verdict in bin j says of g_aj = h_j + h_aj, to first order,
 
     z = g + (label − p) ÷ p(1 − p),   with precision w = 1 ÷ (1 ÷ p(1 − p) + the logit's variance).
 
-Σ w and Σ w·z are kept beside the table, apart for own labels and for what others told. From both
-follows the table's posterior under the prior that every table has: h_j ~ N(·, SHARED) and
-h_aj ~ N(0, OWN). See `VerdictTable`.
+Σ w and Σ w·z are stored beside the table, for own labels and for other routers' evidence. From both
+follows the table's posterior under the prior that every table has: h_j ~ N(·, SHARED) and h_aj ~
+N(0, OWN). See `VerdictTable`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from router_state.config import Matrix, Vector
 from router_state.kernel import MEMORY, VerdictTable, exp_of, log_of
 from router_state.shared_numbers import Numbers
 
-LEAST_VERDICTS_TOLD = 20
+LEAST_VERDICTS_SHARED = 20
 """Least labels of verdicts that sums are of before they leave their router; least verdicts for
 their shares of the bins."""
 VERDICTS_APART = 0.5
@@ -32,9 +32,9 @@ LEVEL_APART = 0.1
 """The same of the mean reward of verified answers."""
 LEVEL_VARIANCE = 0.25
 """Variance of one answer's expected reward around that mean, at most."""
-LEAST_PROBABLE, MOST_LOGIT_DOUBT, FARTHEST_SAID = 0.02, 4.0, 8.0
+LEAST_PROBABLE, MOST_LOGIT_DOUBT, LARGEST_LOGIT = 0.02, 4.0, 8.0
 """Least probability, largest variance of a reward's logit, and largest z, in logits."""
-LEAST_KNOWN = 0.5
+LEAST_PRECISION = 0.5
 """Precision of g over all bins that makes a model known, in logits⁻²: some three labels."""
 MOST_BELIEVED = 200.0
 """Verdicts for which the others' shares of the bins count at most."""
@@ -48,17 +48,18 @@ class SharedVerdicts(Struct, array_like=True):
 
     Attributes:
         bins: number of bins J.
-        own, given, told: Σ w and Σ w·z by bin, of own labels, of another router's state from which
-            this one went on, and of what others told, by model: 2J numbers.
-        added: verdicts by bin that the table counts as others told of them, by model.
-        shares: what others told of the shares of bins and of the level: precisions and weighted
-            means, 2J numbers.
+        own: Σ w and Σ w·z by bin of own labels, by model: 2J numbers, as of `given` and `others`.
+        given: the same sums of the router whose exported state this router started with.
+        others: the same sums from other routers.
+        added: verdicts by bin in the table that other routers counted, by model.
+        shares: what other routers report of the bins' shares and of the level: precisions and
+            weighted means, 2J numbers.
     """
 
     bins: int
     own: Rows = {}
     given: Rows = {}
-    told: Rows = {}
+    others: Rows = {}
     added: Rows = {}
     shares: Rows = {}
 
@@ -95,25 +96,25 @@ class SharedVerdicts(Struct, array_like=True):
         own[j] = fade * own[j] + w
         own[J + j] = fade * own[J + j] + w * z
 
-    def tellable(self, table: VerdictTable) -> dict[str, Numbers]:
+    def shareable(self, table: VerdictTable) -> dict[str, Numbers]:
         """Return the numbers that may leave the router, by model: g by bin, logits of the bins'
-        shares and the mean reward. Of a model with fewer than `LEAST_VERDICTS_TOLD` labels the
+        shares and the mean reward. Of a model with fewer than `LEAST_VERDICTS_SHARED` labels the
         mean of all models leaves.
         """
         J, now, found = self.bins, _Parts.of(table), {}
         own = {name: np.array(self.own.get(name, [0.0] * (2 * J))) for name in table.names}
         whole = np.sum([*own.values()], axis=0) if own else np.zeros(2 * J)
-        if now.labels.sum() < LEAST_VERDICTS_TOLD:
+        if now.labels.sum() < LEAST_VERDICTS_SHARED:
             whole = np.zeros(2 * J)
         pooled = _means(whole[:J], whole[J:])
         for k, name in enumerate(table.names):
             W = own[name][:J] if whole[:J].any() else np.zeros(J)
-            enough = now.labels[k].sum() >= LEAST_VERDICTS_TOLD
+            enough = now.labels[k].sum() >= LEAST_VERDICTS_SHARED
             z = _means(W, own[name][J:]) if enough else pooled
-            z = np.clip(z, -FARTHEST_SAID, FARTHEST_SAID)
+            z = np.clip(z, -LARGEST_LOGIT, LARGEST_LOGIT)
             counts = np.maximum(now.counts[k] - np.array(self.added.get(name, [0.0] * J)), 0.0)
             S, s = np.zeros(J), np.zeros(J)
-            if counts.sum() >= LEAST_VERDICTS_TOLD:
+            if counts.sum() >= LEAST_VERDICTS_SHARED:
                 S, s = _logits(counts)
             s[-1] = now.level[k]
             precision = np.concatenate([W, S]) * _units(J) ** 2
@@ -124,20 +125,20 @@ class SharedVerdicts(Struct, array_like=True):
 
     # What others told.
 
-    def take(self, told: Mapping[str, Numbers | None], table: VerdictTable) -> bool:
-        """Put what others tell of some models in place of what they told before; tell whether that
-        says anything new."""
+    def take(self, others: Mapping[str, Numbers | None], table: VerdictTable) -> bool:
+        """Put other routers' numbers on some models in place of earlier ones; tell whether anything
+        changed."""
         J, changed = self.bins, False
-        for name, numbers in told.items():
+        for name, numbers in others.items():
             if numbers is not None and len(numbers.precision) != 2 * J:
                 numbers = None
             if numbers is None:
-                changed = self.told.pop(name, None) is not None or changed
+                changed = self.others.pop(name, None) is not None or changed
                 self.shares.pop(name, None)
                 continue
             precision = numbers.precision / _units(J) ** 2
             weighted = numbers.weighted / _units(J)
-            self.told[name] = [*precision[:J].tolist(), *weighted[:J].tolist()]
+            self.others[name] = [*precision[:J].tolist(), *weighted[:J].tolist()]
             self.shares[name] = [*precision[J:].tolist(), *weighted[J:].tolist()]
             changed = True
         if changed:
@@ -149,7 +150,7 @@ class SharedVerdicts(Struct, array_like=True):
         J, prior, array = self.bins, _Parts.of(_prior(table)), table.array
         sums = np.zeros((len(table.names), 2 * J))
         for k, name in enumerate(table.names):
-            for rows in (self.own, self.given, self.told):
+            for rows in (self.own, self.given, self.others):
                 sums[k] += rows.get(name, [0.0] * (2 * J))
         W, Wz = sums[:, :J], sums[:, J:]
         S, of_model = prior.spread, prior.own_spread[0]
@@ -189,14 +190,14 @@ class SharedVerdicts(Struct, array_like=True):
         row[:J] = counts
 
     @property
-    def known(self) -> list[str]:
-        """Return the models of which others have told as much as a few labels tell."""
+    def known_models(self) -> list[str]:
+        """Return the models on which other routers' evidence counts for a few labels."""
         J = self.bins
-        return [name for name, row in self.told.items() if sum(row[:J]) >= LEAST_KNOWN]
+        return [name for name, row in self.others.items() if sum(row[:J]) >= LEAST_PRECISION]
 
-    def shown(self, standing: Mapping[str, Any]) -> dict[str, object]:
-        """Return a verifier's standing with the verdicts that others told of apart, and the labels
-        that what they told counts for."""
+    def with_family_counts(self, standing: Mapping[str, Any]) -> dict[str, object]:
+        """Return a verifier's standing with other routers' verdicts counted apart, and with the
+        number of labels that their evidence counts for."""
         models = []
         for one in standing["models"]:
             added = sum(self.added.get(one["model"], ()))
@@ -204,21 +205,21 @@ class SharedVerdicts(Struct, array_like=True):
                 "verdicts": max(one["verdicts"] - round(added), 0),
                 "family_verdicts": round(added),
             }
-            if (row := self.told.get(one["model"])) is not None:
+            if (row := self.others.get(one["model"])) is not None:
                 one = one | counts | {"family_labels": round(_labels(row))}
             models.append(one)
         return {**standing, "models": models}
 
-    def keep(self) -> None:
-        """Treat what others told as known from now on."""
-        for name, row in self.told.items():
+    def adopt_others(self) -> None:
+        """Add the evidence of `others` to `given`, for a router that goes on from this state."""
+        for name, row in self.others.items():
             before = self.given.get(name, [0.0] * len(row))
             self.given[name] = [a + b for a, b in zip(before, row, strict=True)]
-        self.told, self.added, self.shares = {}, {}, {}
+        self.others, self.added, self.shares = {}, {}, {}
 
     def without(self, model: str) -> None:
         """Forget a model."""
-        for rows in (self.own, self.given, self.told, self.added, self.shares):
+        for rows in (self.own, self.given, self.others, self.added, self.shares):
             rows.pop(model, None)
 
 

@@ -10,10 +10,10 @@ FALSE_ALERTS = 0.01
 
 
 def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:
-    """Raise what is to be told of a verifier after another pair.
+    """Raise the alerts that are due on a verifier after another pair.
 
     Args:
-        verifiers: how many the router has: they share the probability of a false alert.
+        verifiers: number of the router's verifiers, which share the probability of a false alert.
     """
     alpha = FALSE_ALERTS / max(verifiers, 1)
     change = pairs.parted(alpha)

@@ -1,4 +1,4 @@
-"""Learn from verdicts and labels: what verdicts mean, and what both tell of the models."""
+"""Learn from verdicts and labels: what verdicts mean, and how good the models are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables
 from router_state.billing import Billing
-from router_state.capability import Heard
+from router_state.capability import VerdictEffect
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Verified
@@ -66,8 +66,8 @@ class Evidence:
 
     Attributes:
         tables: what their verdicts mean.
-        pairs: by verifier, what labels say of its verdicts, and what they have cost.
-        shared: by verifier, what the router shares with others; empty where nobody carries it.
+        pairs: by verifier, pairs of verdicts and labels, and the cost of its verdicts.
+        shared: by verifier, evidence that the router shares; empty if no capability carries it.
     """
 
     __slots__ = ("journal", "pairs", "shared", "tables")
@@ -78,22 +78,22 @@ class Evidence:
 
     def verdict(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, arms: Arms
-    ) -> Heard | None:
+    ) -> VerdictEffect | None:
         """Learn a verdict; see `Capability.verified`."""
         verifier = self.tables.verifiers.get(event.verifier)
         if verifier is None:
             return None
         made = plan.made[event.attempt]
-        said = Verdict(float(event.verdict), event.revision, verifier.usd)
+        verdict = Verdict(float(event.verdict), event.revision, verifier.usd)
         before = made.verdicts.get(event.verifier)
         if before is not None:
             # The bill and the label are those of the first call.
-            said = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
-            return said, None
+            verdict = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
+            return verdict, None
         pairs = self._count(event, record, plan, verifier.usd)
         answer = self._answer(record, plan, event.attempt, x, arms)
         if answer is None:
-            return said, None
+            return verdict, None
         table, j = self.tables.tables[event.verifier], verifier.bin_of(event.verdict)
         k, less = answer.k, answer.less
         mean = answer.mean - less
@@ -103,9 +103,9 @@ class Evidence:
             self._note(event.verifier, j, answer, label, arms)
             table.learn(k, j, mean, answer.variance, label)
             pairs.add(label - mean, passes=event.verdict >= PASSED)
-            return structs.replace(said, learned=True), None
+            return structs.replace(verdict, learned=True), None
         value, weight = table.tells(k, j, mean, arms.rewards.noise)
-        return said, weighted(answer.x, value + less, weight)
+        return verdict, weighted(answer.x, value + less, weight)
 
     def _count(self, event: Verified, record: RequestRecord, plan: Plan, usd: float) -> Pairs:
         """Count a verdict and its dollars."""
@@ -135,12 +135,14 @@ class Evidence:
             return found
         made = plan.made[plan.labelled]
         verdicts = dict(made.verdicts)
-        for name, said in made.verdicts.items():
-            if name in self.tables.tables and not said.learned:
-                value, weight, revised = self._learn_label(name, said, plan, answer, reward, arms)
+        for name, verdict in made.verdicts.items():
+            if name in self.tables.tables and not verdict.learned:
+                value, weight, revised = self._learn_label(
+                    name, verdict, plan, answer, reward, arms
+                )
                 pairs = self.pairs.setdefault(name, Pairs(record.decided_at))
-                pairs.add(reward - answer.mean + answer.less, passes=said.verdict >= PASSED)
-                verdicts[name] = structs.replace(said, learned=True)
+                pairs.add(reward - answer.mean + answer.less, passes=verdict.verdict >= PASSED)
+                verdicts[name] = structs.replace(verdict, learned=True)
                 found, plan = weighted(x, value, weight), structs.replace(plan, revised=revised)
         plan = plan.with_attempt(plan.labelled, structs.replace(made, verdicts=verdicts))
         record.call = structs.replace(record.call, plan=plan)
@@ -154,13 +156,13 @@ class Evidence:
         return weighted(answer.x, *found)
 
     def _learn_label(
-        self, name: str, said: Verdict, plan: Plan, answer: Answer, reward: float, arms: Arms
+        self, name: str, verdict: Verdict, plan: Plan, answer: Answer, reward: float, arms: Arms
     ) -> tuple[float, float, float]:
         """Learn what a verdict means, by the label of its answer. Return what the label tells of
         the model beyond the verdict: a value to observe, its weight, and that of a revision.
         """
         table, k, less = self.tables.tables[name], answer.k, answer.less
-        j = self.tables.verifiers[name].bin_of(said.verdict)
+        j = self.tables.verifiers[name].bin_of(verdict.verdict)
         self._note(name, j, answer, reward, arms)
         value, weight, revised = table.learn(k, j, answer.mean - less, answer.variance, reward)
         self.journal.pieces.add(PIECE)
@@ -171,7 +173,8 @@ class Evidence:
         return value + less, weight, revised
 
     def shares_of(self, name: str) -> SharedVerdicts | None:
-        """Return what the router shares of a verifier; None: there is nothing to learn of it."""
+        """Return the evidence on a verifier that the router shares; None: its verdicts are exact,
+        so there is nothing to learn."""
         table = self.tables.tables[name]
         if table.exact:
             return None
@@ -180,34 +183,34 @@ class Evidence:
             one.begin(table)
         return self.shared[name]
 
-    def tellable(self) -> ByModel:
-        """Return what the router shares, by model and verifier."""
+    def shareable(self) -> ByModel:
+        """Return the numbers that the router shares, by model and verifier."""
         found: dict[str, dict[str, Numbers]] = {}
         for name, table in self.tables.tables.items():
             if (one := self.shares_of(name)) is not None:
-                for model, numbers in one.tellable(table).items():
+                for model, numbers in one.shareable(table).items():
                     found.setdefault(model, {})[name] = numbers
         return found
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """See `Capability.take_shared`."""
         for name, table in self.tables.tables.items():
-            if told is None and name not in self.shared:
+            if numbers is None and name not in self.shared:
                 continue
             if (one := self.shares_of(name)) is None:
                 continue
-            said = (
-                dict.fromkeys(one.told)
-                if told is None
-                else {model: of.get(name) for model, of in told.items() if model in table.names}
+            new = (
+                dict.fromkeys(one.others)
+                if numbers is None
+                else {model: of.get(name) for model, of in numbers.items() if model in table.names}
             )
-            if one.take(said, table):
-                self.tables.known_elsewhere(one.known)
+            if one.take(new, table):
+                self.tables.note_known(one.known_models)
                 self.journal.pieces.add(PIECE)
                 self.journal.jumped = True
 
     def keep_shared(self) -> None:
-        """Forget what was shared of verifiers that are gone, or whose tables start anew."""
+        """Forget the shared evidence on verifiers that are gone, or whose tables start anew."""
         tables = self.tables.tables
         self.shared = {
             name: one
@@ -223,7 +226,7 @@ class Evidence:
             one.note(table, answer.k, j, reward=reward, variance=variance, label=label)
 
     def bill(self, billing: Billing) -> None:
-        """Count what waits for a verdict, and what followed one."""
+        """Count an answer that waits for a verdict, and the dollars of a call that followed one."""
         plan, attempt = billing.record.plan, billing.event.attempt
         if plan is None or billing.answered or billing.unanswered:
             return
@@ -240,7 +243,7 @@ class Evidence:
             self.journal.pieces.add(PIECE)
 
     def alert(self, record: RequestRecord, now: float) -> None:
-        """Tell of verifiers that are worthless, and of those that have changed."""
+        """Raise alerts for verifiers that are worthless, and for those that have changed."""
         plan = record.plan
         if plan is None or plan.labelled < 0:
             return

@@ -1,7 +1,7 @@
-"""Test verifiers by pairs of a verdict and a label: whether verdicts tell anything, and whether
-they tell as much as before.
+"""Test verifiers by pairs of a verdict and a label: whether verdicts are informative, and whether
+they are as informative as before.
 
-Of each pair counts by how much the label is above what was expected of the answer. Among answers
+A pair counts by the difference of its label from the expected reward of the answer. Among answers
 that passed the mean is higher than among those that did not, by the *separation*: 0 for a coin, and
 for a verifier that only likes one model. All intervals hold at every look (`learning.intervals`).
 """
@@ -18,7 +18,8 @@ LEAST_SEPARATION = 0.2
 """Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
 and stops 60 % of the wrong ones, where half of the answers are right."""
 LEAST_CHANGE = 0.1
-"""Least change of what a pair says that is worth an alert: half of the change of the separation."""
+"""Least change of the mean of pairs that is worth an alert: half of the change of the
+separation."""
 ANSWERS_REMEMBERED = 500.0
 """Most answers behind the share of verdicts that come."""
 VERDICTS_BELIEVED = 10.0
@@ -66,7 +67,7 @@ class Change(Struct, frozen=True):
 
 
 class Pairs(Struct, array_like=True, gc=False):
-    """The pairs of one verifier, and what it has cost.
+    """The pairs of one verifier, and its costs.
 
     Attributes:
         since: time of its first verdict, seconds since the epoch.
@@ -76,7 +77,7 @@ class Pairs(Struct, array_like=True, gc=False):
         older: sums of the pairs before the blocks; blocks: sums of the last blocks of pairs; first:
             number of the first block, from 1. A pair counts with its label above expectation, with
             the other sign where the answer did not pass.
-        told: whether an alert has said that the verifier is worthless.
+        alerted: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
     """
 
@@ -89,12 +90,13 @@ class Pairs(Struct, array_like=True, gc=False):
     older: Sums = field(default_factory=Sums)
     blocks: list[Sums] = field(default_factory=lambda: [Sums()])
     first: int = 1
-    told: bool = False
+    alerted: bool = False
     awaited: float = 0.0
     came: float = 0.0
 
     def add(self, above: float, *, passes: bool) -> None:
-        """Add a pair whose label is by this much above what was expected of the answer."""
+        """Add a pair, by the difference `above` of its label from the expected reward of the
+        answer."""
         above = min(max(above, -1.0), 1.0)
         (self.passed if passes else self.stopped).add(above)
         if self.blocks[-1].n >= BLOCK:
@@ -112,7 +114,7 @@ class Pairs(Struct, array_like=True, gc=False):
 
     @property
     def comes(self) -> float:
-        """Return the share of the verdicts that plans wait for which come."""
+        """Return the share of awaited verdicts that come."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     @property
@@ -130,12 +132,12 @@ class Pairs(Struct, array_like=True, gc=False):
 
     def worthless(self, alpha: float) -> Interval | None:
         """Return the separation if it is surely too small; it is returned once."""
-        if self.told:
+        if self.alerted:
             return None
         found = self.separation(alpha)
         if found.high >= LEAST_SEPARATION:
             return None
-        self.told = True
+        self.alerted = True
         return found
 
     def parted(self, alpha: float) -> Change | None:
@@ -168,16 +170,16 @@ class Pairs(Struct, array_like=True, gc=False):
         """Forget all pairs but those of the last blocks."""
         self.first += len(self.blocks) - back
         self.older, self.blocks = Sums(), self.blocks[-back:]
-        self.passed, self.stopped, self.told = Sums(), Sums(), False
+        self.passed, self.stopped, self.alerted = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:
-        """Return the dollars a day of verdicts and of the calls that followed them."""
+        """Return the dollars per day that verdicts, and the calls after them, have cost."""
         days = max(now - self.since, DAY / 24.0) / DAY
         return (self.fees_usd + self.further_usd) / days
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such pairs can be."""
+        """Tell whether the numbers are possible."""
         sums = [self.passed, self.stopped, self.older, *self.blocks]
         finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
         counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0

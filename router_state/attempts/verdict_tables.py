@@ -140,7 +140,7 @@ class Tables:
             self._know(self.names.index(model))
         return True
 
-    def known_elsewhere(self, models: Collection[str]) -> None:
+    def note_known(self, models: Collection[str]) -> None:
         """Note models that other routers know: as if their answers had labels here."""
         for name in models:
             if name in self.names and self.labels.get(name, 0) < ENOUGH_LABELS:
@@ -156,6 +156,12 @@ class Tables:
 
     def refresh(self) -> None:
         """Compute the likelihoods of the looks anew where a table has changed."""
+        for table in self.tables.values():
+            if table.is_stale:
+                self._show()
+                return
+
+    def _show(self) -> None:
         for name, table in self.tables.items():
             if table.is_stale:
                 table.show(
@@ -181,8 +187,8 @@ class Tables:
         """Invert `pack` of the tables, and of those of signals. Raises DamagedState."""
         for name in signals:
             self.signal(name)
-        for kept, tables in ((packed, self.tables), (signals, self.signals)):
-            for name, (rows, numbers) in kept.items():
+        for stored, tables in ((packed, self.tables), (signals, self.signals)):
+            for name, (rows, numbers) in stored.items():
                 if name in tables:
                     tables[name].keep(rows)
                     try:
@@ -192,7 +198,7 @@ class Tables:
         self.keep(names)
 
     def faults(self) -> Iterator[str]:
-        """Yield what can't be true of the tables."""
+        """Yield the names of tables with impossible numbers."""
         for name, table in (*self.tables.items(), *self.signals.items()):
             if not table.is_sound():
                 yield f"table of {name}"

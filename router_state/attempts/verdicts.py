@@ -18,9 +18,9 @@ from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
-from router_state.attempts.verifier_standing import Told, standings
+from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
-from router_state.capability import Capability, Heard
+from router_state.capability import Capability, VerdictEffect
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
@@ -32,14 +32,14 @@ from router_state.record import RequestRecord
 from router_state.shared_numbers import ByModel
 
 
-class _Kept(Struct, array_like=True):
+class _Piece(Struct, array_like=True):
     """The contents of the piece: tables by verifier, the verifiers that each slot's request named,
     tables by signal, pairs by verifier, the labels of each model, what requests cost, and what is
     shared of verifiers.
     """
 
     tables: dict[str, tuple[tuple[str, ...], list[float]]]
-    said: list[tuple[Whole, tuple[str, ...]]]
+    named_by_slot: list[tuple[Whole, tuple[str, ...]]]
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
@@ -59,13 +59,22 @@ class Attempts(Capability):
     Attributes:
         declared: the router's declaration of its verifiers.
         tables: what their verdicts mean.
-        evidence: what was learned of these tables, and of the verifiers.
-        said: by slot of the window, the verifiers that the request named, where it named any.
-        spend: what requests cost, beside what solutions of the dollar dual said.
+        evidence: the evidence behind these tables.
+        named_by_slot: by slot of the window, the verifiers that the request named, where it named
+            any.
+        spend: cost of requests, compared with the cost that solutions of the dollar dual expected.
         weighs: see `arms.Planner`.
     """
 
-    __slots__ = ("declared", "evidence", "said", "shown", "spend", "tables", "weighs")
+    __slots__ = (
+        "declared",
+        "evidence",
+        "last_standings",
+        "named_by_slot",
+        "spend",
+        "tables",
+        "weighs",
+    )
     name = NAME
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
@@ -73,8 +82,16 @@ class Attempts(Capability):
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.declared, self.tables, self.said = NO_VERIFIERS, Tables(), dict[int, tuple[str, ...]]()
-        self.evidence, self.shown, self.weighs = Evidence(self.tables, journal), Told(), False
+        self.declared, self.tables, self.named_by_slot = (
+            NO_VERIFIERS,
+            Tables(),
+            dict[int, tuple[str, ...]](),
+        )
+        self.evidence, self.last_standings, self.weighs = (
+            Evidence(self.tables, journal),
+            LastStandings(),
+            False,
+        )
         self.spend = PlannedSpend()
         self.tables.keep(arms.names)
 
@@ -101,7 +118,7 @@ class Attempts(Capability):
         return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
 
     @classmethod
-    def asked(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
+    def request_field(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
         return None if wire.verifiers is None else tuple(wire.verifiers)
 
@@ -128,7 +145,7 @@ class Attempts(Capability):
         self.evidence.keep_shared()
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
-            self.said = {}
+            self.named_by_slot = {}
         self.journal.pieces.add(PIECE)
         self.journal.jumped = True
 
@@ -198,13 +215,15 @@ class Attempts(Capability):
         self.tables.refresh()
         if self.declared.max_attempts < 2:
             return single
-        shut = self._shut() if self.said else NOTHING_SHUT
+        shut = self._shut() if self.named_by_slot else NOTHING_SHUT
         return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
 
     def share_of(self, debt: float) -> float:
         """See arms.Planner. First calls of new models are beside the dual."""
         window = self.arms.window
-        if window is None or not (len(self.said) < window.size or any(self.said.values())):
+        if window is None or not (
+            len(self.named_by_slot) < window.size or any(self.named_by_slot.values())
+        ):
             self.spend.mean = 0.0
             return 1.0  # no request has a verifier, so none has a plan
         if not self.arms.onboarding:
@@ -218,29 +237,29 @@ class Attempts(Capability):
         self.journal.pieces.add(PIECE)
 
     def _shut(self) -> dict[int, frozenset[int]]:
-        return {slot: self.tables.shut(said) for slot, said in self.said.items()}
+        return {slot: self.tables.shut(names) for slot, names in self.named_by_slot.items()}
 
     @property
     def slots(self) -> Iterable[int]:
         """See Capability."""
-        return self.said
+        return self.named_by_slot
 
     def placed(self, slot: int, choice: Choice) -> None:
         """See Capability. A router without verifiers plans nothing and stores nothing."""
-        if choice.request.fields is None and not self.said:
+        if choice.request.fields is None and not self.named_by_slot:
             return
-        said = choice.request.field_of(self.name) if self.declared.verifiers else None
-        if said is not None:
-            self.said[slot] = tuple(said)
-        elif slot in self.said:
-            del self.said[slot]
+        names = choice.request.field_of(self.name) if self.declared.verifiers else None
+        if names is not None:
+            self.named_by_slot[slot] = tuple(names)
+        elif slot in self.named_by_slot:
+            del self.named_by_slot[slot]
         else:
             return
         self.journal.pieces.add(PIECE)
 
     def begin_window(self) -> None:
         """See Capability."""
-        self.said = {}
+        self.named_by_slot = {}
         self.spend.mean = 0.0
         self.journal.pieces.add(PIECE)
 
@@ -249,16 +268,17 @@ class Attempts(Capability):
         if not self.declared.verifiers:
             return
         assert isinstance(chance, Chance)  # as the only profile with verifiers made it
-        if self.tables.names is not self.arms.names:
-            self._fit(self.arms.names)
-        self.tables.refresh()
-        planning.plan(self.tables, self.declared, self.arms, choice, chance, budget_usd)
+        arms, tables = self.arms, self.tables
+        if tables.names is not arms.names:
+            self._fit(arms.names)
+        tables.refresh()
+        planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
 
     # What follows it.
 
     def verified(
         self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
-    ) -> Heard | None:
+    ) -> VerdictEffect | None:
         """See Capability."""
         self._fit(self.arms.names)
         return self.evidence.verdict(event, record, plan, x, self.arms)
@@ -272,7 +292,7 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.bill(billing)
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability."""
         self.evidence.alert(record, now)
 
@@ -281,17 +301,18 @@ class Attempts(Capability):
     def shares(self) -> ByModel:
         """See Capability."""
         self._fit(self.arms.names)
-        return self.evidence.tellable()
+        return self.evidence.shareable()
 
-    def take_shared(self, told: ByModel | None) -> None:
-        """See Capability: tables follow from the router's own labels and from what others say."""
+    def take_shared(self, numbers: ByModel | None) -> None:
+        """See Capability: tables follow from the router's own labels and other routers'
+        evidence."""
         self._fit(self.arms.names)
-        self.evidence.take_shared(told)
+        self.evidence.take_shared(numbers)
 
     def start_over(self) -> None:
         """See Capability."""
         for one in self.evidence.shared.values():
-            one.keep()
+            one.adopt_others()
 
     # Its state.
 
@@ -305,7 +326,7 @@ class Attempts(Capability):
         if piece != PIECE or not self.pieces:
             return None
         tables = self.tables
-        kept = [pack(tables.tables), list(self.said.items()), pack(tables.signals)]
+        kept = [pack(tables.tables), list(self.named_by_slot.items()), pack(tables.signals)]
         kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
         # A router that shares nothing has the bytes it had before.
         shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
@@ -314,10 +335,10 @@ class Attempts(Capability):
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
         if kept := piece(PIECE):
-            found = decoded(kept, _Kept, self.name)
+            found = decoded(kept, _Piece, self.name)
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
-            self.said, self.evidence.pairs = dict(found.said), found.pairs
+            self.named_by_slot, self.evidence.pairs = dict(found.named_by_slot), found.pairs
             self.evidence.shared, self.spend = found.shared, found.spend
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs.comes)
@@ -334,9 +355,11 @@ class Attempts(Capability):
         """See Capability."""
         if not self.tables.verifiers:
             return {}
-        found, shared = standings(self.tables, self.shown), self.evidence.shared
+        found, shared = standings(self.tables, self.last_standings), self.evidence.shared
         shown = [
-            shared[name].shown(one) if (name := str(one["verifier"])) in shared else one
+            shared[name].with_family_counts(one)
+            if (name := str(one["verifier"])) in shared
+            else one
             for one in found
         ]
         return {"verifiers": shown}

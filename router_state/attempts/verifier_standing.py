@@ -12,32 +12,32 @@ DIGITS = 4
 MOST_VERIFIED_MODELS = 64
 """Most models of a verifier that are published: those with the most verdicts."""
 Standing = dict[str, object]
-Told = dict[str, tuple[tuple[bytes, tuple[str, ...], Verifier], Standing]]
+LastStandings = dict[str, tuple[tuple[bytes, tuple[str, ...], Verifier], Standing]]
 """The last standing of each verifier, after the table and the declaration that it follows from."""
 
 
-def standings(tables: Tables, told: Told) -> list[Standing]:
+def standings(tables: Tables, last: LastStandings) -> list[Standing]:
     """Return what is known of each verifier; see `schemas.verifiers.VerifierStanding`.
 
-    A standing is published after every batch, and changes only with verdicts and labels: one that
-    was told before is told again.
+    A standing is published after every group, and changes only with verdicts and labels: an
+    unchanged one is not computed again.
     """
     return [
-        _again(name, one, tables.tables[name], told)
+        _again(name, one, tables.tables[name], last)
         for name, one in sorted(tables.verifiers.items())
     ]
 
 
-def _again(name: str, declared: Verifier, table: VerdictTable, told: Told) -> Standing:
-    basis, before = (table.array.tobytes(), table.names, declared), told.get(name)
+def _again(name: str, declared: Verifier, table: VerdictTable, last: LastStandings) -> Standing:
+    basis, before = (table.array.tobytes(), table.names, declared), last.get(name)
     if before is None or before[0] != basis:
-        before = told[name] = basis, _standing(name, declared, table)
+        before = last[name] = basis, _standing(name, declared, table)
     return before[1]
 
 
 def _standing(name: str, declared: Verifier, table: VerdictTable) -> Standing:
     edges = range(1, table.J)
-    edge = edges[0] if len(edges) == 1 else max(edges, key=lambda one: _tells(table, one))
+    edge = edges[0] if len(edges) == 1 else max(edges, key=lambda one: _separation(table, one))
     counts = _counts(table)
     models = sorted(range(table.K), key=lambda k: -counts[k][0])[:MOST_VERIFIED_MODELS]
     return {
@@ -62,7 +62,7 @@ def _model(
     }
 
 
-def _tells(table: VerdictTable, edge: int) -> float:
+def _separation(table: VerdictTable, edge: int) -> float:
     """Return how much more right than wrong answers pass, over all models."""
     shares = [table.likelihoods(k, edge, 0.0) for k in range(table.K)]
     return sum(right - wrong for right, wrong in shares)

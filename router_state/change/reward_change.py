@@ -45,8 +45,8 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
         # The offset moves into the bias. Everything else keeps only the weight of a faded prior,
         # so that differences between prompts are learned anew.
         regression.shift(suspicion.offset)
-        for shifted in state.hooks.shifted:
-            shifted(arm.name, suspicion.offset)
+        if state.hooks.shifted:
+            state.hooks.shifted(arm.name, suspicion.offset)
         regression.fade(RIDGE_FLOOR)
         return True
     return False

@@ -71,8 +71,7 @@ class Endings(Capability):
     """The endings of a router's models.
 
     Attributes:
-        declared: by model, of those that declare any.
-        kept: what is remembered.
+        declared: declared endings, by model. kept: the endings that bills and the clock have shown.
         watched_from: time from which some model has to be looked at; infinity: none.
     """
 

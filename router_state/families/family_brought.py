@@ -17,8 +17,10 @@ class Brought(Struct, frozen=True):
     """Knowledge of another family, by model.
 
     Attributes:
-        d, projection: dimensions of contexts, and what makes them; noise: σ² of both sides.
-        models: statements of all members (`Kin.knows`); scatter: of rewards and of bills.
+        d, projection: dimensions of contexts, and the projection that makes them. noise: σ² of
+            rewards and of bills.
+        models: statements of all members (`Kin.total_of`); scatter: scatter of rewards and of
+            bills, by model.
     """
 
     d: int
@@ -27,19 +29,20 @@ class Brought(Struct, frozen=True):
     models: dict[str, Model]
     scatter: dict[str, tuple[tuple[float, float], tuple[float, float]]]
 
-    def knows(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the sums."""
+    def sums(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each model's name with its sums, as bytes."""
         for name, model in self.models.items():
             for data in filter(None, model.sides):
                 yield name, data
 
     def count(self, kin: Kin, side: int) -> None:
-        """Let a regression begin with this: that of rewards, 0, or of bills, 1."""
+        """Let a regression of the family begin with this knowledge; `side` is 0 for rewards, 1 for
+        bills."""
         if self.noise[side]:
             kin.noise = self.noise[side]
-        known = {name: data for name, one in self.models.items() if (data := one.sides[side])}
-        kin.brought |= {name: sums_of(data, self.d) for name, data in known.items()}
-        kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in known}
+        sums = {name: data for name, one in self.models.items() if (data := one.sides[side])}
+        kin.brought |= {name: sums_of(data, self.d) for name, data in sums.items()}
+        kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in sums}
         if not kin.brought:
             return
         scatters = [kin.scatter_of(name) for name in kin.brought]

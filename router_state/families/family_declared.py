@@ -29,7 +29,7 @@ class OnWire(Protocol):
 
 
 class FamilyDeclared(Struct, frozen=True):
-    """A membership as declared; `gamma`: what the router forgets by."""
+    """A membership as declared; `gamma` is the router's forgetting factor."""
 
     name: str
     gives: bool = True
@@ -46,7 +46,7 @@ class FamilyDeclared(Struct, frozen=True):
 
     @classmethod
     def read(cls, wire: OnWire) -> FamilyDeclared | None:
-        """Return the membership of a declaration; None: it has none."""
+        """Return the membership that a declaration names; None: it names no family."""
         family = wire.family
         if family is None:
             return None
@@ -65,6 +65,6 @@ class FamilyDeclared(Struct, frozen=True):
         return [self.name, self.gives, self.takes, self.gamma]
 
     @classmethod
-    def unpack(cls, kept: Json) -> FamilyDeclared:
+    def unpack(cls, data: Json) -> FamilyDeclared:
         """Invert `pack`. Raises DamagedState."""
-        return cls(*converted(kept, tuple[str, bool, bool, float], "family"))
+        return cls(*converted(data, tuple[str, bool, bool, float], "family"))

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from router_state.families.family_fit import ROUNDS, fit
 from router_state.families.family_kin import Kin
-from router_state.families.family_register import Heard
+from router_state.families.family_register import MemberNumbers, MemberSums
 from router_state.families.family_shared import Shared
 from router_state.families.family_sums import sums_of
-from router_state.shared_numbers import Packed
 
 FIRST_ROUNDS = 4 * ROUNDS
 """Steps of an estimate that begins from nothing and is the only one."""
@@ -20,15 +19,17 @@ class Estimating:
     """A copy of a family's estimates, which another thread improves.
 
     Attributes:
-        sides: estimates from rewards and from bills; heard: the sums that members had reported when
-            the copy was made; said: the numbers that they shared; noise: σ² of rewards and of
-            bills. shared: what follows from these numbers.
+        sides: estimates from rewards and from bills.
+        reported: sums that members had reported when the copy was made, of rewards and of bills.
+        numbers: numbers of capabilities that members had shared by then.
+        noise: σ² of rewards and of bills.
+        shared: the family's estimate from `numbers`.
         reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
-    heard: tuple[Heard, Heard]
-    said: dict[str, dict[str, Packed]]
+    reported: tuple[MemberSums, MemberSums]
+    numbers: MemberNumbers
     noise: tuple[float, float]
     reports: int
     rounds: int
@@ -36,10 +37,10 @@ class Estimating:
 
     def run(self) -> None:
         """Fit the estimates to the reports, in some 10 ms for 50 members with 3 models each."""
-        for kin, heard, noise in zip(self.sides, self.heard, self.noise, strict=True):
+        for kin, reported, noise in zip(self.sides, self.reported, self.noise, strict=True):
             sums = {
                 member: {model: sums_of(data, kin.d) for model, data in of.items()}
-                for member, of in heard.items()
+                for member, of in reported.items()
             }
             fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
-        self.shared = Shared.of(self.said, self.sides[0].aside | self.sides[1].aside)
+        self.shared = Shared.of(self.numbers, self.sides[0].aside | self.sides[1].aside)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from router_state.families.family_held import Share
-from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of
+from router_state.families.family_sums import LEAST_REPORTED, Sums, bytes_of
+from router_state.families.outside_sums import Share
 from router_state.families.sum_bytes import lower
 from router_state.kernel import Evidence, Regression, SharedPrior
 
@@ -24,8 +24,8 @@ def whole_sums(one: Regression, prior: SharedPrior) -> Sums:
 
 
 def given_sums(one: Regression, prior: SharedPrior) -> Sums:
-    """Return what `whole_sums` returns, equal to the bit on every machine, of a regression that was
-    not observed yet."""
+    """Return `whole_sums` of a regression without observations, equal to the bit on every
+    machine."""
     center = prior.center
     evidence = Evidence(prior, [one])
     evidence.gather([1.0])
@@ -46,18 +46,18 @@ def own_sums(one: Regression, prior: SharedPrior, *shares: Share | None) -> Sums
     return found
 
 
-def tellable(own: Mapping[str, Sums]) -> dict[str, bytes]:
-    """Return the sums that may leave a router: of each model those of at least `LEAST_TOLD`
-    requests, else only its mean, at the mean context of all the router's requests. Empty where
-    all models together have fewer.
+def shareable(own: Mapping[str, Sums]) -> dict[str, bytes]:
+    """Return the sums that may leave a router. Of a model with fewer than `LEAST_REPORTED` requests
+    only the mean leaves, at the mean context of all the router's requests. Empty if all models
+    together have fewer.
     """
     count = sum(one.count for one in own.values())
-    if count < LEAST_TOLD:
+    if count < LEAST_REPORTED:
         return {}
     center = np.sum([one.A[-1] for one in own.values()], axis=0) / count
     found = {}
     for name, one in own.items():
-        if one.count >= LEAST_TOLD:
+        if one.count >= LEAST_REPORTED:
             found[name] = bytes_of(one)
         elif one.count > 0.5:
             mean = Sums(one.count * np.outer(center, center), one.b[-1] * center)

@@ -10,14 +10,14 @@ from router_state.arms import Arms
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.families.family_evidence import given_sums, own_sums
-from router_state.families.family_held import Held, Share, together
 from router_state.families.family_sums import Sums, sums_of
+from router_state.families.outside_sums import OutsideSums, Share, together
 from router_state.kernel import SAMPLE_PIECE, Arm, Regression, SharedPrior, conclude_with
 
 PIECE = "\x1ffamily:"
 """Prefix of the names of pieces; the model follows."""
 
-Told = Sequence[Mapping[str, bytes]]
+SideSums = Sequence[Mapping[str, bytes]]
 """Sums of rewards and of bills, by model; empty: of none."""
 
 
@@ -25,15 +25,15 @@ class Exchange:
     """The sums in a router's regressions that are not its own evidence, and their replacement.
 
     Attributes:
-        held: these sums, by model; known: models that the router has had since it joined.
+        outside: these sums, by model; met: models that the router has had since it joined.
     """
 
-    __slots__ = ("_arms", "_journal", "held", "known")
+    __slots__ = ("_arms", "_journal", "met", "outside")
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         self._arms, self._journal = arms, journal
-        self.held: dict[str, Held] = {}
-        self.known: set[str] = set()
+        self.outside: dict[str, OutsideSums] = {}
+        self.met: set[str] = set()
 
     @property
     def sides(self) -> list[tuple[SharedPrior, dict[str, Regression]]]:
@@ -52,16 +52,16 @@ class Exchange:
     # What a router starts with.
 
     def meet(self, arm: Arm) -> None:
-        """Note the sums with which a new model starts. A known model that became free loses its
+        """Note the sums with which a new model starts. An earlier model that became free loses its
         sums of bills.
         """
-        if arm.name not in self.known:
-            self.known.add(arm.name)
+        if arm.name not in self.met:
+            self.met.add(arm.name)
             given = [self._given(side, arm) for side in (0, 1)]
             if any(given):
-                self._hold(arm.name, Held(given=given))
-        elif arm.costs.free and (held := self.held.get(arm.name)) is not None:
-            self._hold(arm.name, Held((held.taken[0], None), (held.given[0], None)))
+                self._hold(arm.name, OutsideSums(given=given))
+        elif arm.costs.free and (held := self.outside.get(arm.name)) is not None:
+            self._hold(arm.name, OutsideSums((held.taken[0], None), (held.given[0], None)))
 
     def _given(self, side: int, arm: Arm) -> Share | None:
         arms = self._arms
@@ -78,8 +78,8 @@ class Exchange:
             return Share.given(whole, one)
         return None
 
-    def _hold(self, name: str, held: Held) -> None:
-        self.held[name] = held
+    def _hold(self, name: str, held: OutsideSums) -> None:
+        self.outside[name] = held
         self._journal.pieces.add(PIECE + name)
 
     # What a router has itself.
@@ -94,7 +94,7 @@ class Exchange:
         found, clock = {}, self.clock
         prior, ones = self.sides[side]
         for name, one in ones.items():
-            held = self.held.get(name)
+            held = self.outside.get(name)
             shares = () if held is None else (held.taken[side], held.given[side])
             left = 1.0 if side else one.left_at(clock, gamma) / one.decay
             found[name] = own_sums(one, prior, *shares).times(left)
@@ -104,12 +104,12 @@ class Exchange:
 
     def give_back(self, gamma: float) -> None:
         """Subtract the family's sums, as far as they are not forgotten yet."""
-        self.replace([dict.fromkeys(self.held, b"")] * 2, gamma)
+        self.replace([dict.fromkeys(self.outside, b"")] * 2, gamma)
 
-    def replace(self, told: Told, gamma: float) -> None:
+    def replace(self, sums: SideSums, gamma: float) -> None:
         """Put new sums in place of earlier ones; models that are not named keep theirs."""
         found = [
-            {name: self._exchanged(name, side, told[side].get(name)) for name in ones}
+            {name: self._exchanged(name, side, sums[side].get(name)) for name in ones}
             for side, (_, ones) in enumerate(self.sides)
         ]
         if all(one is None for side in found for one in side.values()):
@@ -134,7 +134,7 @@ class Exchange:
         self, name: str, side: int, data: bytes | None
     ) -> tuple[Share | None, bytes] | None:
         """Return the sums that are replaced, and by which; None: nothing changes."""
-        held = self.held.get(name)
+        held = self.outside.get(name)
         before = None if held is None else held.taken[side]
         return None if data is None or (before is None and not data) else (before, data)
 
@@ -145,32 +145,32 @@ class Exchange:
         return net.triangle()
 
     def _take(self, found: Sequence[Mapping[str, tuple[Share | None, bytes] | None]]) -> None:
-        """Hold what was exchanged."""
+        """Store the exchanged sums."""
         sides = [ones for _, ones in self.sides]
         for name in self._arms.names:
             changes = [side.get(name) for side in found]
             if changes == [None, None]:
                 continue
-            held = self.held.get(name, Held())
+            held = self.outside.get(name, OutsideSums())
             taken = held.taken
             for side, change in enumerate(changes):
                 if change is not None:
                     data = change[1]
                     taken[side] = Share.taken(data, sides[side][name]) if data else None
-            self._hold(name, Held(taken, held.given))
+            self._hold(name, OutsideSums(taken, held.given))
 
     # Its state.
 
     def without(self, model: str) -> None:
         """Forget a model."""
-        self.known.discard(model)
-        if self.held.pop(model, None) is not None:
+        self.met.discard(model)
+        if self.outside.pop(model, None) is not None:
             self._journal.pieces.add(PIECE + model)
 
-    def keep_all(self) -> None:
-        """Treat the family's sums as taken over from now on."""
+    def adopt_all(self) -> None:
+        """Turn the family's sums into given ones, with which a new router starts."""
         sides = [ones for _, ones in self.sides]
-        for name, held in list(self.held.items()):
+        for name, held in list(self.outside.items()):
             given = held.given
             for side, share in enumerate(held.taken):
                 if share is not None:
@@ -178,27 +178,27 @@ class Exchange:
                     whole = together([share, given[side]], one)
                     given[side] = None if whole is None else Share.given(whole, one)
             if any(held.taken):
-                self._hold(name, Held(given=given))
+                self._hold(name, OutsideSums(given=given))
 
     @property
     def pieces(self) -> tuple[str, ...]:
         """Return the names of the pieces."""
-        return tuple(PIECE + name for name in sorted(self.held))
+        return tuple(PIECE + name for name in sorted(self.outside))
 
-    def pack(self, piece: str) -> Held | None:
+    def pack(self, piece: str) -> OutsideSums | None:
         """Return a piece."""
-        return self.held.get(piece.removeprefix(PIECE)) if piece.startswith(PIECE) else None
+        return self.outside.get(piece.removeprefix(PIECE)) if piece.startswith(PIECE) else None
 
     def restore(self, piece: Callable[[str], bytes]) -> None:
         """Invert `pack`. Raises DamagedState."""
-        self.held = {}
+        self.outside = {}
         for arm in self._arms:
-            self.known.add(arm.name)
+            self.met.add(arm.name)
             if body := piece(PIECE + arm.name):
-                self.held[arm.name] = Held.read(body, self._arms.d)
+                self.outside[arm.name] = OutsideSums.read(body, self._arms.d)
 
     @property
     def is_finite(self) -> bool:
         """Tell whether all counts are finite."""
-        shares = [share for one in self.held.values() for share in (*one.taken, *one.given)]
+        shares = [share for one in self.outside.values() for share in (*one.taken, *one.given)]
         return all(share is None or bool(np.isfinite(share.count)) for share in shares)

@@ -1,5 +1,5 @@
-"""The estimate of a family's regression: how much models differ between routers, and what of that
-is one router's level, or makes it count for less.
+"""The estimate of a family's regression: the scatter of each model between routers, and the level
+and the weight of each router.
 
 R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
 w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989). The
@@ -39,9 +39,9 @@ def fit(kin: Kin, members: Members, *, noise: float, rounds: int = ROUNDS) -> No
     kin.noise = noise
     one = Fit(kin, members)
     for _ in range(rounds):
-        one.say()
-        one.move(*conclude(kin, list(one.said)))
-    one.say()
+        one.update_statements()
+        one.move(*conclude(kin, list(one.by_model)))
+    one.update_statements()
 
 
 def conclude(kin: Kin, models: Sequence[str]) -> tuple[dict[str, Vector], dict[str, Matrix]]:
@@ -51,9 +51,9 @@ def conclude(kin: Kin, models: Sequence[str]) -> tuple[dict[str, Vector], dict[s
     prior.noise = kin.noise
     ridges, ones = prior.ridges, []
     for model in models:
-        known = kin.knows(model)
+        total = kin.total_of(model)
         one = Regression(model, kin.d, Journal())
-        one.start(known.A + np.diag(ridges), known.b + ridges * prior.mean)
+        one.start(total.A + np.diag(ridges), total.b + ridges * prior.mean)
         ones.append(one)
     for _ in range(2):
         estimate(prior, ones)
@@ -66,15 +66,15 @@ class Fit:
     """One estimate.
 
     Attributes:
-        names: of the routers; said: their sums and statements, by model; unit: mean square of all
+        names: names of the routers; by_model: their sums and statements; unit: mean square of all
             features together.
     """
 
     def __init__(self, kin: Kin, members: Members) -> None:
         self.kin, self.names = kin, sorted(members)
         models = sorted({model for of in members.values() for model in of})
-        self.said = {model: stacked(model, self.names, members) for model in models}
-        self.unit = max(kin.d - 1, 1) * mean_square(self.said.values(), kin.d)
+        self.by_model = {model: stacked(model, self.names, members) for model in models}
+        self.unit = max(kin.d - 1, 1) * mean_square(self.by_model.values(), kin.d)
         kin.scatter = {name: kin.scatter_of(name) for name in models} | {
             name: one for name, one in kin.scatter.items() if name in kin.brought
         }
@@ -93,24 +93,24 @@ class Fit:
         """Return 1 for each router, 0 for one that is left out."""
         return np.array([float(name not in self.kin.aside) for name in self.names])
 
-    def say(self) -> None:
-        """Compute what every router says of every model, and the sums."""
+    def update_statements(self) -> None:
+        """Compute the statement of every router on every model, and their sums."""
         kin, counts = self.kin, self._counting
         weights, levels = self._of(kin.weights, 1.0), self._of(kin.levels)
         kin.total = {}
-        for model, of in self.said.items():
+        for model, of in self.by_model.items():
             R = weights[of.at, None] * kin.scatter[model].diagonal(kin.d)
             of.J, of.h = statements(R, of.A, of.without(levels))
             kin.total[model] = of.total(counts).triangle()
 
     def move(self, theta: Mapping[str, Vector], covariances: Mapping[str, Matrix]) -> None:
-        """Move scatters, levels and weights by one step, and tell who is broken."""
+        """Move scatters, levels and weights by one step, and find the routers to be left out."""
         kin, counts, levels = self.kin, self._counting, self._of(self.kin.levels)
         weights = self._of(kin.weights, 1.0)
-        known: dict[str, Vector] = {}
+        determined: dict[str, Vector] = {}
         sizes: dict[str, Vector] = {}
         misfit, freedom, response, information = np.zeros((4, len(self.names)))
-        for model, of in self.said.items():
+        for model, of in self.by_model.items():
             R, w = kin.scatter[model].diagonal(kin.d), weights[of.at, None]
             V = np.linalg.inv(of.A + (w * R)[:, :, None] * np.eye(kin.d))
             B = V @ of.A
@@ -124,12 +124,12 @@ class Fit:
             response[of.at] += of.h[:, -1] - of.J[:, -1] @ theta[model]
             response[of.at] += levels[of.at] * of.J[:, -1, -1]
             doubt = ((B @ covariances[model]) * B).sum(2) * w * R
-            known[model] = counts[of.at] @ np.maximum(own - doubt, 0.0)
+            determined[model] = counts[of.at] @ np.maximum(own - doubt, 0.0)
             sizes[model] = counts[of.at] @ (w * squares)
-        self._rescale(known, sizes)
+        self._rescale(determined, sizes)
         self._level(response, information, counts)
         self._weigh(misfit, freedom)
-        found, doubts = slopes(self.said, theta, covariances, counts=counts, noise=kin.noise)
+        found, doubts = slopes(self.by_model, theta, covariances, counts=counts, noise=kin.noise)
         out = broken(found, doubts)
         left_out = zip(self.names, found.tolist(), out, strict=True)
         kin.slope = {name: slope for name, slope, one in left_out if one}
@@ -143,18 +143,18 @@ class Fit:
         moved = self._by_name(np.minimum(found / usual, 1.0))
         self.kin.weights = {name: w for name, w in moved.items() if w != 1.0}
 
-    def _rescale(self, known: Mapping[str, Vector], sizes: Mapping[str, Vector]) -> None:
+    def _rescale(self, determined: Mapping[str, Vector], sizes: Mapping[str, Vector]) -> None:
         """Move the scatter of all models together, and of each around that of all."""
         kin, guess, last = self.kin, self.kin.guess, self.kin.d - 1
         measured = kin.noise / guess.noise if guess.absolute else 1.0
-        freedom = {name: float(one[last]) + GUESSED for name, one in known.items()}
+        freedom = {name: float(one[last]) + GUESSED for name, one in determined.items()}
         moved: list[tuple[float, dict[str, float]]] = []
         for first, part, scale in (
             (guess.features * self.unit * measured, slice(0, last), self.unit),
             (guess.bias * measured, slice(last, last + 1), 1.0),
         ):
             bounds = scale / MOST_SCATTER_RIDGE, MOST_SCATTER_RIDGE * scale
-            count = {name: float(one[part].sum()) for name, one in known.items()}
+            count = {name: float(one[part].sum()) for name, one in determined.items()}
             size = {name: float(one[part].sum()) / kin.noise for name, one in sizes.items()}
             total, squares = sum(count.values()), sum(size.values())
             common = float(np.clip((total + GUESSED) / (squares + GUESSED / first), *bounds))
@@ -162,12 +162,14 @@ class Fit:
                 name: float(
                     np.clip((count[name] + GUESSED) / (size[name] + GUESSED / common), *bounds)
                 )
-                for name in known
+                for name in determined
             }
             moved.append((common, by_model))
         (ridge, ridges), (bias, biases) = moved
         kin.common = Scatter(ridge, bias)
-        kin.scatter |= {name: Scatter(ridges[name], biases[name], freedom[name]) for name in known}
+        kin.scatter |= {
+            name: Scatter(ridges[name], biases[name], freedom[name]) for name in determined
+        }
 
     def _level(self, response: Vector, information: Vector, counts: Vector) -> None:
         """Move the levels of routers, and κ²."""

@@ -1,11 +1,12 @@
 """The regression of a family: what one model's coefficients are in each of N routers.
 
 θ_ra = θ_a + c_r·e + δ_ra, δ_ra ~ N(0, σ²(w_r·R_a)⁻¹), c_r ~ N(0, κ²), e the bias. Above θ_a stands
-the shared prior of the models, as in every router. With V = (A + wR)⁻¹, a router says of θ_a
+the shared prior of the models, as in every router. With V = (A + wR)⁻¹, a router's statement on θ_a
+is
 
     J_r = wR − wR·V·wR,   h_r = wR·V·(b − c·A·e),
 
-and the others say of its own θ_ra, with J and h their sums and R for the scatter between them,
+and that of the others on its own θ_ra, with J and h their sums and R for the scatter, is
 
     P = R − R(J + R)⁻¹R,   P·m = R(J + R)⁻¹h                     (Lindley and Smith 1972).
 
@@ -55,7 +56,7 @@ class Kin:
     """A family's regression of rewards, or of logarithms of bills.
 
     Attributes:
-        d, guess: dimensions, and what is assumed before the first observation.
+        d, guess: dimensions, and the assumptions before the first observation.
         noise: σ².
         common, scatter: the scatter of all models together, and that of each model.
         weights, levels: w_r, where that is not 1, and c_r by router.
@@ -91,9 +92,9 @@ class Kin:
         if not len(self.mean):
             self.mean = self.guess.mean * np.eye(max(self.d, 1))[-1]
 
-    # What is told.
+    # Sums of routers, and priors for routers.
 
-    def says(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
+    def contribution(self, member: str, own: Mapping[str, Sums]) -> dict[str, Sums]:
         """Return the sums that a router contributes for its models, at the present scales; nothing
         while the router is left out.
         """
@@ -104,16 +105,16 @@ class Kin:
         J, h = statements(R, A, b - self.levels.get(member, 0.0) * A[:, -1])
         return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
-    def hear(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
+    def replace(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:
         """Replace a router's earlier sums by its new ones, at the present scales."""
-        for model, said in self.says(member, before).items():
+        for model, one in self.contribution(member, before).items():
             if model in self.total:
-                self.total[model] = self.total[model] - said.triangle()
-        for model, said in self.says(member, now).items():
-            known = self.total.get(model)
-            self.total[model] = said.triangle() if known is None else known + said.triangle()
+                self.total[model] = self.total[model] - one.triangle()
+        for model, one in self.contribution(member, now).items():
+            total = self.total.get(model)
+            self.total[model] = one.triangle() if total is None else total + one.triangle()
 
-    def told(
+    def prior_for(
         self, member: str, own: Mapping[str, Sums], names: Iterable[str] | None = None
     ) -> dict[str, Sums]:
         """Return the sums that a router gets from its family: by model, the sums of all members
@@ -123,13 +124,13 @@ class Kin:
             own: the router's own sums by model.
             names: models of the router; None: all models of the family.
         """
-        known = {**dict.fromkeys(self.brought), **self.total}
-        models = [name for name in (known if names is None else names) if name in known]
+        every = {**dict.fromkeys(self.brought), **self.total}
+        models = [name for name in (every if names is None else names) if name in every]
         if not models:
             return {}
-        others = {name: self.knows(name) for name in models}
-        said = self.says(member, {name: own[name] for name in models if name in own})
-        for name, one in said.items():
+        others = {name: self.total_of(name) for name in models}
+        own_part = self.contribution(member, {name: own[name] for name in models if name in own})
+        for name, one in own_part.items():
             others[name] = others[name].less(one)
         J, h = (np.stack([getattr(one, part) for one in others.values()]) for part in ("A", "b"))
         P, b = self._beyond(J, h, self._scatters(models))
@@ -140,11 +141,11 @@ class Kin:
 
     def _beyond(self, J: Stack, h: Stack, R: Stack) -> tuple[Stack, Stack]:
         """Return what follows for a router's own coefficients, divided by the prior of a router
-        that hears nothing: its own estimates have that already."""
+        without a family: its own estimates have that already."""
         Q, one = self.models.diagonal(self.d), np.eye(self.d)
-        known = np.linalg.inv(J + np.diag(Q))
-        P = np.linalg.inv(known + (1.0 / R)[:, None] * one)
-        center = known @ (h + Q * self.mean)[:, :, None]
+        covariance = np.linalg.inv(J + np.diag(Q))
+        P = np.linalg.inv(covariance + (1.0 / R)[:, None] * one)
+        center = covariance @ (h + Q * self.mean)[:, :, None]
         alone = R * Q / (R + Q)
         b = (P @ center)[:, :, 0] - alone * self.mean
         return (P + P.transpose(0, 2, 1)) / 2.0 - alone[:, None] * one, b
@@ -153,7 +154,7 @@ class Kin:
         """Return R of models, shape (n, d)."""
         return np.stack([self.scatter_of(name).diagonal(self.d) for name in models])
 
-    def knows(self, model: str) -> Sums:
+    def total_of(self, model: str) -> Sums:
         """Return (J, h) of a model, summed over all members that count and over what another family
         brought.
         """
@@ -162,7 +163,7 @@ class Kin:
         return found if brought is None else Sums(found.A + brought.A, found.b + brought.b)
 
     @property
-    def known_noise(self) -> float:
+    def reported_noise(self) -> float:
         """Return σ², the noise of a reward; 0 while no router has reported."""
         return self.noise if self.total or self.brought else 0.0
 

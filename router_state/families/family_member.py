@@ -14,11 +14,11 @@ from router_state.choice import Choice
 from router_state.errors import DamagedState
 from router_state.events import OfCapability
 from router_state.families.family_declared import FamilyDeclared, OnWire
-from router_state.families.family_evidence import tellable
+from router_state.families.family_evidence import shareable
 from router_state.families.family_exchange import Exchange
-from router_state.families.family_held import Held
-from router_state.families.family_reports import Model, Report, Told
-from router_state.families.family_sums import LEAST_TOLD, require_usable, sums_of
+from router_state.families.family_reports import MemberPrior, Model, Report
+from router_state.families.family_sums import LEAST_REPORTED, require_usable, sums_of
+from router_state.families.outside_sums import OutsideSums
 from router_state.kernel import BELIEVED, GROWTH, MEMORY, SAMPLE_PIECE, Arm
 from router_state.packing.framing import Json, Whole, converted
 from router_state.since import Since
@@ -29,7 +29,7 @@ little from the others, and each report costs some milliseconds (benchmarks.fami
 """
 
 
-class Standing(Struct):
+class MemberPlace(Struct):
     """The member's place in its family.
 
     Attributes:
@@ -46,7 +46,7 @@ class Standing(Struct):
 
 
 class _Head(Struct):
-    standing: Standing
+    place: MemberPlace
     clocks: list[tuple[float, float, float]]
 
 
@@ -55,17 +55,17 @@ class Family(Capability):
 
     Attributes:
         declared: the membership.
-        standing: its place in the family.
+        place: its place in the family.
         exchange: the sums in the router's regressions that are not its own.
     """
 
-    __slots__ = ("declared", "exchange", "standing")
+    __slots__ = ("declared", "exchange", "place")
     name = "family"
     carries = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.declared, self.standing = FamilyDeclared(""), Standing()
+        self.declared, self.place = FamilyDeclared(""), MemberPlace()
         self.exchange = Exchange(arms, journal)
         # What is left of a sum follows from these; without a family they are not kept.
         for arm in arms:
@@ -87,47 +87,47 @@ class Family(Capability):
         return None if declared is None else declared.pack()
 
     @classmethod
-    def unpack_declared(cls, kept: Json | None) -> FamilyDeclared | None:
+    def unpack_declared(cls, data: Json | None) -> FamilyDeclared | None:
         """See Capability."""
-        return None if kept is None else FamilyDeclared.unpack(kept)
+        return None if data is None else FamilyDeclared.unpack(data)
 
     @classmethod
-    def route_fields(cls, kept: Json) -> dict[str, object]:
+    def route_fields(cls, data: Json) -> dict[str, object]:
         """See Capability."""
-        return {"family": {"requests": kept}}
+        return {"family": {"requests": data}}
 
     def declare(self, declared: FamilyDeclared, *, now: float) -> None:
         """See Capability. A router that leaves a family gives back what it took."""
         if declared.name != self.declared.name or not declared.takes:
             self.exchange.give_back(self.declared.gamma)
             shared_numbers.take(self.arms.sharing, None)
-        if declared.name != self.declared.name or self.standing.born < 0:
-            self.standing = Standing(born=self.offset)
-        self.standing.refused = ""
+        if declared.name != self.declared.name or self.place.born < 0:
+            self.place = MemberPlace(born=self.offset)
+        self.place.refused = ""
         self.declared = declared
         for arm in self.arms:
             self.exchange.meet(arm)
 
     @property
-    def held(self) -> Mapping[str, Held]:
+    def outside_sums(self) -> Mapping[str, OutsideSums]:
         """Return the sums that are not the router's own, by model."""
-        return self.exchange.held
+        return self.exchange.outside
 
     # A decision.
 
     def instead(self, choice: Choice, chance_of: Callable[[int], float]) -> None:
         """See Capability: the choice stays, and its record says what came from the family."""
         arm = self.arms.all[choice.k]
-        held = self.exchange.held.get(arm.name)
-        if held is not None and (requests := held.requests(arm.rewards)) is not None:
+        outside = self.exchange.outside.get(arm.name)
+        if outside is not None and (requests := outside.requests(arm.rewards)) is not None:
             choice.keep(self.name, int(10.0 * requests + 0.5) / 10.0)
 
-    # What the member tells.
+    # The member's report.
 
     def is_due(self, seen: tuple[int, int]) -> bool:
         """Tell whether evidence has grown enough since a report of `seen` observations."""
         return any(
-            now >= LEAST_TOLD and now >= before + max(1.0, GROWTH * min(before, LONG))
+            now >= LEAST_REPORTED and now >= before + max(1.0, GROWTH * min(before, LONG))
             for now, before in zip(self.seen, seen, strict=True)
         )
 
@@ -141,8 +141,8 @@ class Family(Capability):
         return Report(
             self.declared.name,
             member,
-            self.standing.born,
-            self.standing.n,
+            self.place.born,
+            self.place.n,
             self.arms.d,
             projection,
             self.declared.gives,
@@ -156,7 +156,9 @@ class Family(Capability):
 
     def _models(self) -> dict[str, Model]:
         """Return the evidence of the router itself, without what may be read off single prompts."""
-        rewards, bills = (tellable(self.exchange.own(side, self.declared.gamma)) for side in (0, 1))
+        rewards, bills = (
+            shareable(self.exchange.own(side, self.declared.gamma)) for side in (0, 1)
+        )
         shared = shared_numbers.packed(self.arms.sharing)
         return {
             name: Model(rewards.get(name, b""), bills.get(name, b""), shared.get(name, {}))
@@ -169,14 +171,14 @@ class Family(Capability):
     def applied(self, event: OfCapability, since: Since, *, now: float) -> bool:
         """See Capability. The event holds the family's sums for this member. An event for another
         membership, or older than the last one, changes nothing."""
-        if not isinstance(event, Told) or event.family != self.declared.name:
+        if not isinstance(event, MemberPrior) or event.family != self.declared.name:
             return False
-        if event.born != self.standing.born or event.n <= self.standing.n:
+        if event.born != self.place.born or event.n <= self.place.n:
             return False
         if self.declared.takes and not event.refused:
             self._take_over(event)
-        parted = event.aside and not self.standing.aside
-        self.standing = Standing(
+        parted = event.aside and not self.place.aside
+        self.place = MemberPlace(
             event.born, event.n, event.members, event.aside, event.slope, event.refused
         )
         if parted:
@@ -189,20 +191,20 @@ class Family(Capability):
         since.took_over(event.offset)
         return True
 
-    def _take_over(self, event: Told) -> None:
-        """Put what the others say of some models in place of what they said before. Before the
-        first own observation σ² is the family's: sums are in units of it."""
+    def _take_over(self, event: MemberPrior) -> None:
+        """Put the others' sums of some models in place of their earlier sums. Before the first own
+        observation σ² is the family's: sums are in units of it."""
         for prior, noise in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
             if noise > 0.0 and not prior.seen:
                 prior.noise, prior.fourth = noise, 3.0 * noise * noise
                 prior.noise_count = BELIEVED
                 self.journal.pieces.add(prior.name)
-        told: list[dict[str, bytes]] = []
+        sums: list[dict[str, bytes]] = []
         for side in (0, 1):
-            told.append({name: model.sides[side] for name, model in event.models.items()})
-            for data in filter(None, told[side].values()):
+            sums.append({name: model.sides[side] for name, model in event.models.items()})
+            for data in filter(None, sums[side].values()):
                 require_usable(sums_of(data, self.arms.d))
-        self.exchange.replace(told, self.declared.gamma)
+        self.exchange.replace(sums, self.declared.gamma)
         shared = {name: model.shared for name, model in event.models.items()}
         shared_numbers.take(self.arms.sharing, shared)
 
@@ -213,10 +215,10 @@ class Family(Capability):
         self.exchange.without(model)
 
     def start_over(self) -> None:
-        """See Capability. What the other router took from its family is given to this one, and is
-        not told to a family."""
-        self.standing = Standing()
-        self.exchange.keep_all()
+        """See Capability. Sums that the exported router took from its family are given to the new
+        router, and are reported to no family."""
+        self.place = MemberPlace()
+        self.exchange.adopt_all()
 
     def dropped(self) -> None:
         """See Capability."""
@@ -230,52 +232,52 @@ class Family(Capability):
         if one is None:
             return {}
         clocks = [_clock_of(arm) for arm in one.arms]
-        return {"family": {"standing": to_builtins(one.standing), "clocks": clocks}}
+        return {"family": {"place": to_builtins(one.place), "clocks": clocks}}
 
     @property
     def pieces(self) -> tuple[str, ...]:
         """See Capability."""
         return self.exchange.pieces
 
-    def pack(self, piece: str) -> Held | None:
+    def pack(self, piece: str) -> OutsideSums | None:
         """See Capability."""
         return self.exchange.pack(piece)
 
     def restore(self, head: Mapping[str, Json], piece: Callable[[str], bytes]) -> None:
         """See Capability."""
-        kept = converted(head.get("family"), _Head, "family")
+        head_fields = converted(head.get("family"), _Head, "family")
         arms = list(self.arms)
-        if len(kept.clocks) != len(arms):
-            raise DamagedState(f"family: clocks of {len(kept.clocks)} of {len(arms)} models")
-        self.standing = kept.standing
-        for arm, clock in zip(arms, kept.clocks, strict=True):
+        if len(head_fields.clocks) != len(arms):
+            raise DamagedState(f"family: clocks of {len(head_fields.clocks)} of {len(arms)} models")
+        self.place = head_fields.place
+        for arm, clock in zip(arms, head_fields.clocks, strict=True):
             _set_clock(arm, clock)
         self.exchange.restore(piece)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""
         if not self.exchange.is_finite:
-            yield "what a family told"
+            yield "the sums from a family"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability; `schemas.families` has its fields."""
-        said, declared = self.standing, self.declared
+        place, declared = self.place, self.declared
         models = [
             {"model": arm.name, "requests": round(requests, 1)}
             for arm in self.arms
-            if (held := self.held.get(arm.name)) is not None
-            and (requests := held.requests(arm.rewards)) is not None
+            if (outside := self.outside_sums.get(arm.name)) is not None
+            and (requests := outside.requests(arm.rewards)) is not None
         ]
         found = {
             "name": declared.name,
             "gives": declared.gives,
             "takes": declared.takes,
-            "members": said.members,
-            "taken": said.n,
-            "aside": said.aside,
+            "members": place.members,
+            "taken": place.n,
+            "aside": place.aside,
             "models": models,
         }
-        return {"family": found | ({"refused": said.refused} if said.refused else {})}
+        return {"family": found | ({"refused": place.refused} if place.refused else {})}
 
 
 def _clock_of(arm: Arm) -> tuple[float, float, float]:

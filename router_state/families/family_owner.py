@@ -18,8 +18,8 @@ from router_state.families.family_brought import Brought
 from router_state.families.family_estimating import Estimating
 from router_state.families.family_fit import ROUNDS
 from router_state.families.family_kin import Kin
-from router_state.families.family_register import HEAD, MemberSeen, Register, shared
-from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_register import HEAD, MemberEntry, Register, shared
+from router_state.families.family_reports import MemberPrior, Model, Report
 from router_state.families.family_shared import Shared
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
@@ -31,8 +31,8 @@ from router_state.shared_numbers import numbers_of
 MOST_IN_FAMILY = 5_000
 """Most members of a family, as of a pool."""
 YOUNG = 200
-"""Rewards up to which a member is told each new estimate, and not only after its own reports."""
-TOLD_AT_ONCE = 100_000
+"""Rewards up to which a member gets each new estimate, and not only after its own reports."""
+MOST_PRIOR_BYTES = 100_000
 """Most bytes of sums in one record to a member."""
 
 
@@ -56,9 +56,9 @@ class FamilyOwner(Register):
     reports: int = 0
     shared: Shared = field(default_factory=Shared)
 
-    # What members say.
+    # Reports of members.
 
-    def hear(self, report: Report) -> None:
+    def take_report(self, report: Report) -> None:
         """Take in a report; one that is older than what is known changes nothing.
 
         Raises:
@@ -77,29 +77,29 @@ class FamilyOwner(Register):
                 require_usable(sums_of(data, self.d))
             for data in model.shared.values():
                 numbers_of(data)
-        seen = known
-        if seen is None or seen.born != report.born:
+        entry = known
+        if entry is None or entry.born != report.born:
             self._forget(report.member)
-            seen = MemberSeen(report.born)
-        if seen.gives and not report.gives:
-            self._drop_sums(report.member, seen)
+            entry = MemberEntry(report.born)
+        if entry.gives and not report.gives:
+            self._drop_sums(report.member, entry)
         self.members[report.member] = structs.replace(
-            seen,
-            n=max(seen.n, report.n),
+            entry,
+            n=max(entry.n, report.n),
             gives=report.gives,
             takes=report.takes,
             seen=report.seen,
             noise=report.noise,
-            names=seen.names if report.names is None else report.names,
+            names=entry.names if report.names is None else report.names,
         )
         self.changed.add(report.member)
         if report.gives:
             for name, model in report.models.items():
-                self._hear(report.member, name, model)
+                self._replace_sums(report.member, name, model)
         if report.takes:
             self.waiting[report.member] = None
 
-    def _admit(self, report: Report, known: MemberSeen | None) -> None:
+    def _admit(self, report: Report, known: MemberEntry | None) -> None:
         self._found(report.d, report.projection)
         self._require_same(report.d, report.projection, "the router")
         if known is None and len(self.members) >= MOST_IN_FAMILY:
@@ -118,15 +118,15 @@ class FamilyOwner(Register):
         if (d, projection) != (self.d, self.projection):
             raise WrongFamily(
                 f"family {self.name} has contexts of {self.d} dimensions of "
-                f"{_said(self.projection)}; {what} has {d} of {_said(projection)}: declare "
-                "another family"
+                f"{_described(self.projection)}; {what} has {d} of {_described(projection)}: "
+                "declare another family"
             )
 
-    def _hear(self, member: str, name: str, model: Model) -> None:
-        seen, before = self.members[member], self.sums(member, name)
+    def _replace_sums(self, member: str, name: str, model: Model) -> None:
+        entry, before = self.members[member], self.sums(member, name)
         self.put(member, name, model)
-        if name not in seen.models:
-            seen.models = shared((*seen.models, name))
+        if name not in entry.models:
+            entry.models = shared((*entry.models, name))
         self._count(member, name, before, model)
 
     def _count(self, member: str, name: str, before: Model | None, now: Model | None) -> None:
@@ -139,13 +139,13 @@ class FamilyOwner(Register):
                 {name: sums_of(one.sides[side], self.d)} if one and one.sides[side] else {}
                 for one in (before, now)
             )
-            kin.hear(member, old, new)
+            kin.replace(member, old, new)
 
-    def _drop_sums(self, member: str, seen: MemberSeen) -> None:
-        for name in seen.models:
+    def _drop_sums(self, member: str, entry: MemberEntry) -> None:
+        for name in entry.models:
             self._count(member, name, self.sums(member, name), None)
             self.put(member, name, None)
-        seen.models = ()
+        entry.models = ()
 
     def bring(self, brought: Brought) -> None:
         """Take in another family's sums, in place of sums that were brought before.
@@ -154,7 +154,7 @@ class FamilyOwner(Register):
             WrongFamily: the other family has other contexts.
             UnusablePrior: no observations can have these sums.
         """
-        for _, data in brought.knows():
+        for _, data in brought.sums():
             require_usable(sums_of(data, brought.d))
         self._found(brought.d, brought.projection)
         self._require_same(brought.d, brought.projection, "what was brought")
@@ -167,10 +167,10 @@ class FamilyOwner(Register):
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
     def _forget(self, member: str) -> None:
-        """Forget a member, and what it said."""
-        if (seen := self.members.pop(member, None)) is None:
+        """Forget a member and its sums."""
+        if (entry := self.members.pop(member, None)) is None:
             return
-        self._drop_sums(member, seen)
+        self._drop_sums(member, entry)
         self.changed.update((member, HEAD))
         self.waiting.pop(member, None)
         for kin in self.sides:
@@ -182,26 +182,26 @@ class FamilyOwner(Register):
     @property
     def is_due(self) -> bool:
         """Tell whether the scatter should be estimated again."""
-        seen = self.seen
-        return seen > 0 and seen >= self.due_at
+        count = self.observations
+        return count > 0 and count >= self.due_at
 
     def estimating(self) -> Estimating:
         """Return a copy of the estimates, to be fitted and given to `take`."""
         noise = []
         for side in (0, 1):
-            said = [one.noise[side] for one in self.members.values() if one.models]
-            noise.append(float(np.median(said)) if said else 0.0)
+            noises = [one.noise[side] for one in self.members.values() if one.models]
+            noise.append(float(np.median(noises)) if noises else 0.0)
         sides = deepcopy(self.sides)
-        *heard, shared = self.heard()
-        noises = noise[0], noise[1]
-        return Estimating(sides, (heard[0], heard[1]), shared, noises, self.reports, self.rounds)
+        *sums, shared = self.reported()
+        both = noise[0], noise[1]
+        return Estimating(sides, (sums[0], sums[1]), shared, both, self.reports, self.rounds)
 
     def take(self, found: Estimating) -> None:
         """Put fitted estimates in force, and let young members wait for new priors."""
         self.sides, self.shared = found.sides, found.shared
         self.counted = self.reports == found.reports
-        counted = min(self.seen, 2.0 * MEMORY * max(len(self.members), 1))
-        self.due_at = self.seen + max(1.0, GROWTH * counted)
+        counted = min(self.observations, 2.0 * MEMORY * max(len(self.members), 1))
+        self.due_at = self.observations + max(1.0, GROWTH * counted)
         self.changed.add(HEAD)
         for name, one in self.members.items():
             if one.takes and one.seen[0] <= YOUNG:
@@ -209,12 +209,12 @@ class FamilyOwner(Register):
 
     def recount(self) -> None:
         """Compute the sums anew from all reports."""
-        *sides, shared = self.heard()
+        *sides, shared = self.reported()
         self.shared = Shared.of(shared, self.aside)
-        for kin, heard in zip(self.sides, sides, strict=True):
+        for kin, reported in zip(self.sides, sides, strict=True):
             kin.total = {}
-            for member, of in heard.items():
-                kin.hear(member, {}, {name: sums_of(data, self.d) for name, data in of.items()})
+            for member, of in reported.items():
+                kin.replace(member, {}, {name: sums_of(data, self.d) for name, data in of.items()})
         self.counted = True
 
     @property
@@ -222,62 +222,62 @@ class FamilyOwner(Register):
         """Return the members that are left out."""
         return self.sides[0].aside | self.sides[1].aside
 
-    # What members are told.
+    # Priors for members.
 
-    def tell(self, member: str) -> list[Told]:
+    def priors_for(self, member: str) -> list[MemberPrior]:
         """Return the family's sums for a member, in several records if one would be too large."""
         if not self.counted:
             self.recount()
-        seen = self.members[member]
+        entry = self.members[member]
         self.changed.add(member)
         self.waiting.pop(member, None)
-        models = self._told(member, seen)
+        models = self._prior_for(member, entry)
         others = sum(1 for name, one in self.members.items() if one.models and name != member)
         aside = member in self.aside
         slope = float(min(kin.slope.get(member, 1.0) for kin in self.sides))
-        noise = self.sides[0].known_noise, self.sides[1].known_noise
+        noise = self.sides[0].reported_noise, self.sides[1].reported_noise
         names, found = list(models), []
-        size = max(1, TOLD_AT_ONCE // (2 * most_size(self.d)))
+        size = max(1, MOST_PRIOR_BYTES // (2 * most_size(self.d)))
         for at in range(0, len(names) or 1, size):
-            seen.n += 1
+            entry.n += 1
             part = {name: models[name] for name in names[at : at + size]}
             more = at + size < len(names)
-            one = Told(self.name, seen.born, seen.n, part, more, others, aside, slope)
+            one = MemberPrior(self.name, entry.born, entry.n, part, more, others, aside, slope)
             found.append(structs.replace(one, noise=noise))
         return found
 
-    def _told(self, member: str, seen: MemberSeen) -> dict[str, Model]:
+    def _prior_for(self, member: str, entry: MemberEntry) -> dict[str, Model]:
         """Return the family's sums for a member, by model."""
-        said = {name: self.sums(member, name) for name in seen.models}
+        own_models = {name: self.sums(member, name) for name in entry.models}
         sides = []
         for side, kin in enumerate(self.sides):
             own = {
                 name: sums_of(model.sides[side], self.d)
-                for name, model in said.items()
+                for name, model in own_models.items()
                 if model is not None and model.sides[side]
             }
-            sides.append(_written(kin.told(member, own, seen.names)))
-        shared = self._told_shared(member, seen)
+            sides.append(_written(kin.prior_for(member, own, entry.names)))
+        shared = self._shared_for(member, entry)
         return {
             name: Model(sides[0].get(name, b""), sides[1].get(name, b""), shared.get(name, {}))
-            for name in seen.names
+            for name in entry.names
             if name in sides[0] or name in sides[1] or name in shared
         }
 
-    def _told_shared(self, member: str, seen: MemberSeen) -> dict[str, dict[str, bytes]]:
+    def _shared_for(self, member: str, entry: MemberEntry) -> dict[str, dict[str, bytes]]:
         """Return the numbers that the others share, by model of the member."""
-        told = {name: self.shared.told(member, name) for name in seen.names}
+        numbers = {name: self.shared.numbers_for(member, name) for name in entry.names}
         return {
-            name: {subject: packed(numbers) for subject, numbers in one.items()}
-            for name, one in told.items()
+            name: {subject: packed(shared) for subject, shared in one.items()}
+            for name, one in numbers.items()
             if one
         }
 
 
-def _written(told: dict[str, Sums]) -> dict[str, bytes]:
+def _written(sums: dict[str, Sums]) -> dict[str, bytes]:
     """Return sums as bytes, of those that say anything."""
-    return {name: bytes_of(one) for name, one in told.items() if one.count > 1e-6}
+    return {name: bytes_of(one) for name, one in sums.items() if one.count > 1e-6}
 
 
-def _said(projection: str) -> str:
+def _described(projection: str) -> str:
     return f"projection {projection[:12]}" if projection else "the workers' own projection"

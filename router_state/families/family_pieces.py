@@ -10,13 +10,13 @@ from msgspec import Struct, json, msgpack
 from router_state.errors import DamagedState, UnusablePrior
 from router_state.families.family_kin import Kin, Scatter
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_register import BETWEEN, HEAD, MemberSeen
+from router_state.families.family_register import BETWEEN, HEAD, MemberEntry
 from router_state.families.family_reports import Model
 from router_state.families.family_sums import Sums, sums_of
 from router_state.learning.guess import COSTS, REWARDS, Guess
 from router_state.packing.framing import Whole, body_of, decoded, frame
 
-KEPT_DIGITS = 6
+STORED_DIGITS = 6
 """Digits of weights and levels behind the point: a family may have thousands of members."""
 
 
@@ -57,7 +57,7 @@ def _side(kin: Kin) -> _Side:
     scatter = {name: (one.ridge, one.bias, one.freedom) for name, one in kin.scatter.items()}
     common = kin.common.ridge, kin.common.bias
     weights, levels = (
-        {name: round(value, KEPT_DIGITS) for name, value in by_member.items()}
+        {name: round(value, STORED_DIGITS) for name, value in by_member.items()}
         for by_member in (kin.weights, kin.levels)
     )
     return _Side(
@@ -90,7 +90,7 @@ def unpack(
     owner = FamilyOwner(family, read, head.d, head.projection, brought=head.brought)
     owner.sides = _kin(head, 0, REWARDS), _kin(head, 1, COSTS)
     for name, body in bodies.items():
-        owner.members[name] = decoded(body, MemberSeen, "a member of a family")
+        owner.members[name] = decoded(body, MemberEntry, "a member of a family")
     for name in head.brought:
         model = read(BETWEEN + name)
         for kin, data in zip(owner.sides, () if model is None else model.sides, strict=False):
@@ -108,19 +108,19 @@ def _sums(data: bytes, d: int) -> Sums:
 
 
 def _kin(head: _Head, side: int, guess: Guess) -> Kin:
-    said = head.sides[side]
-    if len(said.mean) != head.d:
-        raise DamagedState(f"the head of a family: a mean of {len(said.mean)} for {head.d}")
+    one = head.sides[side]
+    if len(one.mean) != head.d:
+        raise DamagedState(f"the head of a family: a mean of {len(one.mean)} for {head.d}")
     return Kin(
         head.d,
         guess,
-        said.noise,
-        Scatter(*said.common),
-        {name: Scatter(*one) for name, one in said.scatter.items()},
-        weights=said.weights,
-        levels=said.levels,
-        level_variance=said.level_variance,
-        aside=set(said.aside),
-        models=Scatter(*said.models),
-        mean=np.array(said.mean),
+        one.noise,
+        Scatter(*one.common),
+        {name: Scatter(*ridges) for name, ridges in one.scatter.items()},
+        weights=one.weights,
+        levels=one.levels,
+        level_variance=one.level_variance,
+        aside=set(one.aside),
+        models=Scatter(*one.models),
+        mean=np.array(one.mean),
     )

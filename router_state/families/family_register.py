@@ -20,19 +20,19 @@ those of another family's knowledge."""
 BETWEEN = "\x1f"
 """Stands between a member and a model in the name of a piece."""
 
-Heard: TypeAlias = dict[str, dict[str, bytes]]
+MemberSums: TypeAlias = dict[str, dict[str, bytes]]
 """Sums of one side by member and model."""
 
-Said: TypeAlias = dict[str, dict[str, Packed]]
+MemberNumbers: TypeAlias = dict[str, dict[str, Packed]]
 """Numbers that capabilities share, by member and model."""
 
 
-class MemberSeen(Struct, array_like=True, gc=False):
+class MemberEntry(Struct, array_like=True, gc=False):
     """Knowledge of the owner about a member; the names are those of `Report`.
 
     Attributes:
-        n: number of the last prior that the member was told.
-        models: those of which there are sums.
+        n: number of the last prior that was sent to the member.
+        models: models with sums.
     """
 
     born: Whole
@@ -70,18 +70,18 @@ class Register:
     read: Callable[[str], Model | None]
     d: int = 0
     projection: str = ""
-    members: dict[str, MemberSeen] = field(default_factory=dict)
+    members: dict[str, MemberEntry] = field(default_factory=dict)
     brought: tuple[str, ...] = ()
     changed: set[str] = field(default_factory=set)
     fresh: dict[str, Model | None] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
-        """Tell whether nothing is left to be known of the family."""
+        """Tell whether the family has neither members nor knowledge of another family."""
         return not self.members and not self.brought
 
     @property
-    def seen(self) -> int:
+    def observations(self) -> int:
         """Return the number of rewards and bills in the members' reports."""
         return sum(sum(one.seen) for one in self.members.values() if one.models)
 
@@ -90,29 +90,29 @@ class Register:
         piece = member + BETWEEN + model
         return self.fresh[piece] if piece in self.fresh else self.read(piece)
 
-    def put(self, member: str, model: str, said: Model | None) -> None:
+    def put(self, member: str, model: str, sums: Model | None) -> None:
         """Keep the sums of a member and a model; None deletes them. Member "" stands for sums that
         were copied from another family.
         """
         piece = member + BETWEEN + model
-        self.fresh[piece] = said
+        self.fresh[piece] = sums
         self.changed.add(piece)
 
     def each(self) -> Iterator[tuple[str, str, Model]]:
         """Yield each member, each of its models, and the sums that it reported of that model."""
-        for member, seen in self.members.items():
-            for name in seen.models:
+        for member, entry in self.members.items():
+            for name in entry.models:
                 if (model := self.sums(member, name)) is not None:
                     yield member, name, model
 
-    def heard(self) -> tuple[Heard, Heard, Said]:
+    def reported(self) -> tuple[MemberSums, MemberSums, MemberNumbers]:
         """Return what members reported: sums of rewards, sums of bills, and shared numbers."""
-        found: tuple[Heard, Heard] = ({}, {})
-        said: Said = {}
+        found: tuple[MemberSums, MemberSums] = ({}, {})
+        numbers: MemberNumbers = {}
         for member, name, model in self.each():
-            for heard, data in zip(found, model.sides, strict=True):
+            for sums, data in zip(found, model.sides, strict=True):
                 if data:
-                    heard.setdefault(member, {})[name] = data
+                    sums.setdefault(member, {})[name] = data
             if model.shared:
-                said.setdefault(member, {})[name] = model.shared
-        return *found, said
+                numbers.setdefault(member, {})[name] = model.shared
+        return *found, numbers

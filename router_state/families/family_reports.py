@@ -11,7 +11,7 @@ class Model(Struct, frozen=True, array_like=True, omit_defaults=True):
     """Sums of one model, see `family_sums.bytes_of`; empty: none.
 
     Attributes:
-        rewards, bills: of its rewards, and of the logarithms of its bills ÷ list price.
+        rewards, bills: sums of its rewards, and of the logarithms of its bills ÷ list price.
         shared: numbers that capabilities share, see `shared_numbers.packed`.
     """
 
@@ -21,7 +21,7 @@ class Model(Struct, frozen=True, array_like=True, omit_defaults=True):
 
     @property
     def sides(self) -> tuple[bytes, bytes]:
-        """Return both."""
+        """Return the sums of rewards and of bills."""
         return self.rewards, self.bills
 
 
@@ -55,15 +55,17 @@ class Report(Struct, frozen=True):
     models: dict[str, Model] = field(default_factory=dict)
 
 
-class Told(OfCapability, frozen=True):
+class MemberPrior(OfCapability, frozen=True):
     """A prior for a member: statements of the other members about some of its models.
 
     Attributes:
         family, born, n: as in `Report`; a later prior has a higher `n`.
-        models: precision and precision × mean in units of σ², by model; of others nothing changes.
+        models: precision and precision × mean in units of σ², by model; other models keep their
+            priors.
         more: whether another record follows, with other models.
         members: number of members that have reported, without this one.
-        aside: whether the family leaves this member out; slope: of its coefficients on the others'.
+        aside: whether the family leaves this member out; slope: slope of its coefficients on those
+            of the others.
         refused: why the family does not take the member; "": it does.
         noise: σ² of rewards and of logarithms of bills; 0: the family knows nothing of it.
         offset: of the prior on its topic.

@@ -29,7 +29,7 @@ LEAST_SCATTER = 1.0 / MEMORY
 
 @dataclass(slots=True, eq=False)
 class _Of:
-    """Numbers of one subject and model: the members that told them, W and z of shape (n, p)."""
+    """Numbers of one subject and model: the members that share them, W and z of shape (n, p)."""
 
     names: list[str]
     at: dict[str, int]
@@ -38,11 +38,11 @@ class _Of:
     tau2: Vector = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def stacked(cls, said: Mapping[str, Numbers]) -> _Of:
+    def stacked(cls, numbers: Mapping[str, Numbers]) -> _Of:
         """Return the numbers of members as one stack."""
-        names = sorted(said)
-        W = np.stack([said[name].precision for name in names])
-        z = np.stack([said[name].means for name in names])
+        names = sorted(numbers)
+        W = np.stack([numbers[name].precision for name in names])
+        z = np.stack([numbers[name].means for name in names])
         return cls(names, {name: k for k, name in enumerate(names)}, W, z, np.ones(W.shape[1]))
 
 
@@ -50,32 +50,32 @@ class Shared:
     """A family's knowledge of the numbers that its members share.
 
     Attributes:
-        known: numbers by subject and model; weights: w_r by subject and member.
+        stacks: numbers by subject and model; weights: w_r by subject and member.
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, str], _Of] = {}
+        self.stacks: dict[tuple[str, str], _Of] = {}
         self.weights: dict[tuple[str, str], float] = {}
 
     @classmethod
-    def of(cls, said: Mapping[str, Mapping[str, Packed]], aside: set[str]) -> Shared:
+    def of(cls, numbers: Mapping[str, Mapping[str, Packed]], aside: set[str]) -> Shared:
         """Estimate from the numbers of all members, by member and model; those of `aside` do not
         count."""
         found: dict[tuple[str, str], dict[str, Numbers]] = {}
-        for member, models in said.items():
+        for member, models in numbers.items():
             for model, subjects in models.items():
                 for subject, data in subjects.items() if member not in aside else ():
                     found.setdefault((subject, model), {})[member] = numbers_of(data)
         one = cls()
-        one.known = {key: _Of.stacked(_alike(members)) for key, members in found.items()}
+        one.stacks = {key: _Of.stacked(_alike(members)) for key, members in found.items()}
         for _ in range(SHARED_ROUNDS):
-            for subject in sorted({subject for subject, _ in one.known}):
+            for subject in sorted({subject for subject, _ in one.stacks}):
                 one._move(subject)
         return one
 
     def forget(self, member: str) -> None:
         """Forget a member that has left."""
-        for one in self.known.values():
+        for one in self.stacks.values():
             if (k := one.at.get(member)) is not None:
                 one.W[k] = 0.0
 
@@ -86,7 +86,7 @@ class Shared:
         """Move the scatters of a subject's numbers, and its members' weights, by one step."""
         freedom, squares = {}, {}
         misfit: dict[str, list[float]] = {}
-        for (of, model), one in self.known.items():
+        for (of, model), one in self.stacks.items():
             if of != subject:
                 continue
             w = self._weights(subject, one)[:, None]
@@ -112,17 +112,17 @@ class Shared:
             common = (all_squares + GUESSED) / (all_freedom + GUESSED)
             for model in models:
                 tau2 = (squares[model] + GUESSED * common) / (freedom[model] + GUESSED)
-                self.known[subject, model].tau2 = np.maximum(tau2, LEAST_SCATTER)
+                self.stacks[subject, model].tau2 = np.maximum(tau2, LEAST_SCATTER)
         found = {
             name: (MEMBERS_TAIL + n) / (MEMBERS_TAIL + far) for name, (far, n) in misfit.items()
         }
         usual = min(float(np.median(list(found.values()))), 1.0) if found else 1.0
         self.weights |= {(subject, name): min(one / usual, 1.0) for name, one in found.items()}
 
-    def told(self, member: str, model: str) -> dict[str, Numbers]:
-        """Return what all other members say of a member's numbers of a model, by subject."""
+    def numbers_for(self, member: str, model: str) -> dict[str, Numbers]:
+        """Return the prior of all other members for a member's numbers of a model, by subject."""
         found = {}
-        for (subject, of), one in self.known.items():
+        for (subject, of), one in self.stacks.items():
             if of != model:
                 continue
             J = _information(one.W, one.tau2, self._weights(subject, one)[:, None])
@@ -137,16 +137,16 @@ class Shared:
 
     def apart(self, subject: str, model: str) -> Vector:
         """Return the estimated deviations between members, in units of those that were expected."""
-        return np.asarray(np.sqrt(self.known[subject, model].tau2), np.float64)
+        return np.asarray(np.sqrt(self.stacks[subject, model].tau2), np.float64)
 
 
 def _information(W: Matrix, tau2: Vector, w: Matrix) -> Matrix:
-    """Return what members say of θ: 1 ÷ (1 ÷ W + τ² ÷ w), shape (n, p)."""
+    """Return the precision of members' statements on θ: 1 ÷ (1 ÷ W + τ² ÷ w), shape (n, p)."""
     return np.asarray(W / (1.0 + W * tau2 / w), np.float64)
 
 
-def _alike(said: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def _alike(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """Return those with as many numbers as most have: a verifier may have other bins elsewhere."""
-    sizes = [len(one.precision) for one in said.values()]
+    sizes = [len(one.precision) for one in numbers.values()]
     usual = max(sorted(set(sizes)), key=sizes.count)
-    return {name: one for name, one in said.items() if len(one.precision) == usual}
+    return {name: one for name, one in numbers.items() if len(one.precision) == usual}

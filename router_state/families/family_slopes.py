@@ -18,17 +18,17 @@ LEAST_MEMBER_SLOPE = 0.5
 """Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
 constant, −1 inverted, and another scale is its factor. Weights by the chance to fit harm no less
 (benchmarks.families)."""
-SURE_OF_SLOPE = 2.0
+SLOPE_DEVIATIONS = 2.0
 """Deviations by which the slope is below 1 then."""
 
 
 def broken(slopes: Vector, doubts: Vector) -> npt.NDArray[np.bool_]:
     """Tell for each router whether its slope leaves it out, given the slope's deviation."""
-    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - SURE_OF_SLOPE * doubts))
+    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - SLOPE_DEVIATIONS * doubts))
 
 
 def slopes(
-    said: Mapping[str, Of],
+    statements: Mapping[str, Of],
     theta: Mapping[str, Vector],
     covariances: Mapping[str, Matrix],
     *,
@@ -36,32 +36,32 @@ def slopes(
     noise: float,
 ) -> tuple[Vector, Vector]:
     """Return the slope of each router's coefficients on those of the others, and its deviation;
-    1 and infinity where nothing tells.
+    1 and infinity where no data determine them.
 
     Args:
-        said: statements, by model.
+        statements: by model.
         theta, covariances: of θ_a, the latter ÷ σ², by model.
         counts: 1 for each router, 0 for one that is left out.
         noise: σ².
     """
     others: dict[str, Stack] = {}
     J, middle, total, along, across = np.zeros((5, len(counts)))
-    for model, of in said.items():
+    for model, of in statements.items():
         others[model] = _others(of, theta[model], covariances[model], counts[of.at])
         J[of.at] += of.J[:, -1, -1]
         middle[of.at] += (of.J[:, -1] * others[model]).sum(1)
         total[of.at] += of.h[:, -1]
     # A level is no slope: what models differ by counts, and what prompts do.
     middle, total = middle / np.maximum(J, 1e-12), total / np.maximum(J, 1e-12)
-    for model, of in said.items():
+    for model, of in statements.items():
         apart = others[model].copy()
         apart[:, -1] -= middle[of.at]
         along[of.at] += (apart * (of.h - total[of.at, None] * of.J[:, -1])).sum(1)
         across[of.at] += (apart * (of.J @ apart[:, :, None])[:, :, 0]).sum(1)
-    tells = across > 0.0
-    across = np.where(tells, across, 1.0)
-    found = np.where(tells, along / across, 1.0)
-    return np.asarray(found, np.float64), np.where(tells, np.sqrt(noise / across), np.inf)
+    determined = across > 0.0
+    across = np.where(determined, across, 1.0)
+    found = np.where(determined, along / across, 1.0)
+    return np.asarray(found, np.float64), np.where(determined, np.sqrt(noise / across), np.inf)
 
 
 def _others(of: Of, theta: Vector, covariance: Matrix, counts: Vector) -> Stack:

@@ -60,10 +60,10 @@ def stacked(model: str, names: list[str], members: Members) -> Of:
     return Of(np.array(at), A, b, np.zeros_like(A), np.zeros_like(b))
 
 
-def mean_square(said: Iterable[Of], d: int) -> float:
-    """Return the mean square of a feature over all that was observed; 1 before anything was."""
+def mean_square(statements: Iterable[Of], d: int) -> float:
+    """Return the mean square of a feature over all observations; 1 before the first one."""
     count = squares = 0.0
-    for of in said:
+    for of in statements:
         counted = float(of.A[:, -1, -1].sum())
         count += counted
         squares += float(np.einsum("nii->", of.A)) - counted

@@ -1,5 +1,5 @@
-"""The evidence about one model as sums: what a router reports to its family, and what its family
-tells the router.
+"""The evidence about one model as sums, in a router's report to its family and in the family's
+prior for the router.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from router_state.errors import UnusablePrior
 from router_state.families import sum_bytes
 from router_state.families.sum_bytes import lower
 
-LEAST_TOLD = 20.0
-"""Least requests that a sum is of before it leaves its router: no single prompt can be read off
-it."""
+LEAST_REPORTED = 20.0
+"""Least number of requests in sums that leave their router: no single prompt can be read off
+them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """Σ xxᵀ, shape (d, d), and Σ y·x, shape (d,), over observations that fade.
 
-    As what a family tells, a Gaussian over coefficients in units of σ²: precision and precision
-    times mean.
+    In a family's prior they are a Gaussian over coefficients in units of σ²: A is the precision, b
+    the precision times the mean.
     """
 
     A: Matrix
@@ -45,7 +45,7 @@ class Sums:
         return Sums(self.A - other.A, self.b - other.b)
 
     def times(self, share: float) -> Sums:
-        """Return this share of the sums."""
+        """Return these sums times `share`."""
         return Sums(share * self.A, share * self.b)
 
     @classmethod

@@ -3,7 +3,7 @@
 A is written as the count, the mean context, and by how much contexts scatter around the mean: a
 size for each feature, and correlations in steps of 1/31. Most correlations are small, so they
 stand in a Rice code (Rice and Plaunt 1971). b is written likewise: the mean response, and how it
-moves with each feature. Their number of bytes is odd: that of sums that were not rounded is even.
+moves with each feature. Rounded sums have an odd number of bytes, other sums an even one.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ class Incumbent(Struct, frozen=True, omit_defaults=True):
     Attributes:
         mix: the share of its requests that each of its models gets; the shares add up to 1.
         salt: makes the draws of two routers independent.
-        observes: whether the router answers nothing, and only says what it would have done.
-        share: of the requests, which the router answers.
+        observes: whether the router answers nothing, and only publishes its own choice.
+        share: share of the requests that the router answers.
         holdout: share of the requests that the incumbent keeps for good.
-        by_session: whether a session is drawn for, and not each of its requests.
+        by_session: whether one draw holds for a whole session, and not for one request.
         ramp: the shares of a ramp, the first one first; empty: the share stays.
         margin: reward by which the router may be worse than the incumbent, on a ramp.
         budget_usd: per request, as declared beside it.

@@ -30,7 +30,7 @@ class Assigned(Struct, frozen=True, array_like=True, omit_defaults=True):
     """The side that answered a request.
 
     Attributes:
-        by: one of those of `assigning`; routed: probability that the router answers.
+        by: the side that answered, see `assigning`; routed: probability that the router answers.
         model, reason, propensity: what the router had chosen where it did not answer, why, and with
             which probability.
         then: the model that would have followed if the answer of `model` had not passed.

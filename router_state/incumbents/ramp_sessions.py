@@ -93,7 +93,7 @@ class SessionEvidence:
         return value - half, value + half
 
     def restore(self, sums: Sums, piece: Callable[[str], bytes]) -> None:
-        """Restore what was kept. Raises DamagedState."""
+        """Restore the stored sessions and sums. Raises DamagedState."""
         self.sums = sums
         if sums.incumbent + sums.router:
             self.known.restore(piece)

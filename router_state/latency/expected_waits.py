@@ -20,7 +20,7 @@ class Waits(NamedTuple):
     seconds: list[float]
     slow: bool
 
-    def told(self) -> dict[str, list[float]]:
+    def candidate_fields(self) -> dict[str, list[float]]:
         """Return the fields of candidates on `pb.routes`, by arm."""
         found = {"expected_latency_ms": [round(one * 1e3, 1) for one in self.seconds]}
         # This takes a fifth of the time of `round`, which writes the number and reads it again.

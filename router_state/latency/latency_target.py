@@ -104,7 +104,7 @@ class Latency(Capability):
     @classmethod
     def candidate_fields(cls, noted: Waits) -> Mapping[str, Sequence[object]]:
         """See Capability."""
-        return noted.told()
+        return noted.candidate_fields()
 
     def decided(self, choice: Choice, record: RequestRecord) -> None:
         """See Capability."""

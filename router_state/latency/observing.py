@@ -24,7 +24,7 @@ class Taken(Struct, array_like=True, gc=False, frozen=True):
 
     Attributes:
         charged: in the unit of the target; None: nothing is charged.
-        seconds: of the calls that did not answer, and of a plan's calls so far.
+        seconds: seconds of the calls without an answer, and of a plan's calls so far.
     """
 
     charged: float | None = None

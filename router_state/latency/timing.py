@@ -66,6 +66,7 @@ class Timing:
     """
 
     __slots__ = (
+        "alerted",
         "count",
         "debt",
         "expected",
@@ -78,7 +79,6 @@ class Timing:
         "short",
         "speeds",
         "target",
-        "told",
         "tried",
         "unheard",
     )
@@ -94,7 +94,7 @@ class Timing:
         """Reset the debt; learned times stay."""
         self.debt, self.per_unit, self.target, self.expected = Debt(), 0.0, 0.0, 0.0
         self.tried = self.unheard = self.short = 0
-        self.told = False
+        self.alerted = False
         for speed in self.speeds.values():
             speed.heard = speed.trials = 0
         self.journal.pieces.update(self.pieces)
@@ -236,15 +236,15 @@ class Timing:
         self.mean_seconds += (seconds - self.mean_seconds) / n
         if late is not None:
             self.over += (float(seconds > late) - self.over) / n
-        self.unheard, self.told = 0, False
+        self.unheard, self.alerted = 0, False
         self.changed()
 
     def miss(self, *, now: float) -> None:
         """Note an answer without a time; raise an alert when too many come in a row."""
         self.unheard += 1
         self.changed()
-        if self.unheard != UNHEARD or self.told:
+        if self.unheard != UNHEARD or self.alerted:
             return
-        self.told = True
+        self.alerted = True
         evidence = {"of": self.goal.of, "answers": self.unheard, "known": int(self.count)}
         self.journal.tell("latency_unknown", float(self.unheard), evidence, now=now)

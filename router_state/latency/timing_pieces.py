@@ -29,7 +29,7 @@ class _Kept(Struct):
     over: float
     unheard: int
     short: int
-    told: bool
+    alerted: bool
 
 
 NUMBERS = _Kept.__struct_fields__[1:]
@@ -59,7 +59,7 @@ def restore(timing: Timing, piece: Callable[[str], bytes]) -> None:
 
 
 def faults(timing: Timing) -> Iterable[str]:
-    """Yield the faults of times that can't be true."""
+    """Yield a description of each part of the times that is impossible."""
     numbers = [timing.debt.usd, *(float(getattr(timing, name)) for name in NUMBERS)]
     least = min(timing.per_unit, timing.count, timing.mean_seconds)
     if not np.isfinite(numbers).all() or least < 0.0:

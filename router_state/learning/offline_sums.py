@@ -52,7 +52,7 @@ def require_counted(what: str, count: float) -> None:
     """Check that the number of observations is within `OBSERVED`.
 
     Raises:
-        UnusablePrior: they are.
+        UnusablePrior: the number is too large.
     """
     least, most = OBSERVED
     if not least <= count <= most:

@@ -18,7 +18,7 @@ class PriceOnWire(Protocol):
 
 
 class TierOnWire(PriceOnWire, Protocol):
-    """Prices of a call with more input than so many tokens."""
+    """Prices of a call whose input exceeds a number of tokens."""
 
     @property
     def input_tokens(self) -> int: ...

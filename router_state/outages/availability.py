@@ -196,7 +196,7 @@ class Availability:
         self.models, self.all_down = kept.models, kept.all_down
 
     def faults(self) -> Iterator[str]:
-        """Yield the faults of a state that can't be true."""
+        """Yield a description of each part of the state that is impossible."""
         for name, health in self.models.items():
             values = (getattr(health, one.name) for one in fields(health))
             numbers = [value for value in values if isinstance(value, int | float)]

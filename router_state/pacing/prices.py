@@ -25,8 +25,9 @@ def weigh(pacer: Pacer, arms: Arms, choice: Choice) -> None:
     choice.slot = slot = window.push(choice.request.x, choice.limited_to)
     if arms.tokens.in_use:
         arms.tokens.place(slot, choice.tokens)
-    for one in arms.slotted:
-        one.placed(slot, choice)
+    if arms.slotted:
+        for one in arms.slotted:
+            one.placed(slot, choice)
     # λ_t is solved again at the latest when levels were measured. In a short window every context
     # changes the solution.
     if arms.journal.jumped or window.size < EVERY:

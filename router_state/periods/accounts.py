@@ -126,7 +126,8 @@ class Accounts:
         self.kept.append(account)
 
     def of(self, at: float, seq: int) -> Account | None:
-        """Return the account that a decision was charged to; None if that is no longer kept."""
+        """Return the account that a decision was charged to; None if that account is no longer
+        kept."""
         return next((one for one in self.kept if one.contains(at, seq)), None)
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:

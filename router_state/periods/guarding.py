@@ -14,10 +14,9 @@ from router_state.periods.money_left import Standing
 
 
 def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
-    """Rule out arms whose expected cost is above the limit of one call, or above what is left. If
-    the second changes anything, the decision's reason is "capped".
-
-    If nothing is left, the cheapest arms are called or the request is refused, as declared.
+    """Rule out arms whose expected cost is above the limit of one call, or above the dollars left
+    of the period. If the dollars left rule out any arm, the decision's reason is "capped". If none
+    are left, the cheapest arms are called or the request is refused, as declared.
 
     Raises:
         NoAffordableModel: every arm is expected to cost more than the limit of one call.

@@ -42,7 +42,7 @@ rise.
 
 
 class Held(Struct, frozen=True):
-    """One period of one line of a member.
+    """The dollars of a member in one period of one budget.
 
     Attributes:
         line, begin: the budget and the period's begin.

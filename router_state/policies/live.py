@@ -22,7 +22,8 @@ from router_state.kernel import (
 )
 from router_state.pacing.dollar_dual import UNREACHABLE, DollarDual
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.policies import arm_priors, choosing, learning
+from router_state.policies import arm_priors, choosing
+from router_state.policies.learning import Together
 from router_state.router import Chances, RouterState
 
 MOST_RISKED = 100.0
@@ -34,7 +35,7 @@ bills.
 """
 
 
-class Live:
+class Live(Together):
     """The policy `live`, see the module and `Policy`; the clock counts rewards."""
 
     ticks = 0
@@ -159,6 +160,3 @@ class Live:
         found = choosing.chance_of(state, choice.seen, k, short=short)
         # A score without doubt that ties with the best would else have the same chance.
         return min(found, 1.0 - choice.propensity)
-
-    learn = staticmethod(learning.learn_together)
-    bill = staticmethod(learning.learn_bill_together)

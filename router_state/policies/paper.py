@@ -11,15 +11,16 @@ import numpy as np
 from router_state.choice import Choice
 from router_state.config import Knobs, Matrix, Prior, RouterConfig, Vector
 from router_state.events import Asked
-from router_state.kernel import Candidates, CostModel
+from router_state.kernel import Candidates
 from router_state.pacing.ema_pacer import EmaPacer
 from router_state.pacing.pacer import Pacer, Unpaced
-from router_state.policies import arm_priors, eligibility, learning
+from router_state.policies import arm_priors, eligibility
 from router_state.policies.choosing import Chosen
+from router_state.policies.learning import Apart
 from router_state.router import Chances, RouterState
 
 
-class Paper:
+class Paper(Apart):
     """The policy `paper`, see the module and `Policy`; the clock counts decisions."""
 
     ticks = 1
@@ -92,14 +93,6 @@ class Paper:
             return 0.0
         eligible, tied = seen.excluded.count(None), seen.best()
         return (1.0 - epsilon) * (k in tied) / len(tied) + epsilon / eligible
-
-    learn = staticmethod(learning.learn_apart)
-
-    def bill(
-        self, state: RouterState, costs: CostModel, ratio: float, known: float, x: Vector | None
-    ) -> None:
-        """See Policy; only the mean of bills is learned."""
-        costs.follow(ratio, costs.ratio)
 
     def _among_ways(self, state: RouterState, seen: Candidates) -> Chosen:
         """Choose among onboarding pulls, random choices and ties."""

@@ -153,7 +153,7 @@ class Pool:
                 held = Held(name, begin, spent, spent)
             if held is not None:
                 grant = line.grants.setdefault(report.member, MemberGrant())
-                grant.say(
+                grant.take_report(
                     held,
                     confirmed=confirmed,
                     moved=moved or report.left,

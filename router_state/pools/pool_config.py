@@ -97,7 +97,7 @@ class PoolConfig:
         )
 
     def share(self, member: str) -> Share:
-        """Return the bounds of the member "router:…" or "pool:…"."""
+        """Return the bounds of a member's share; `member` is "router:" or "pool:" and an id."""
         return self.shares.get(member.partition(":")[2], ANY)
 
     def pack(self) -> Document:

@@ -68,10 +68,10 @@ class MemberGrant(Struct, array_like=True):
         """Return the dollars that the member is known to have been charged."""
         return self.before + self.spent
 
-    def say(
+    def take_report(
         self, held: Held, *, confirmed: bool, moved: bool, newer: bool, left: bool, now: float
     ) -> None:
-        """Apply a member's report of what it holds and has spent of this grant.
+        """Apply a member's report: the dollars that it holds and has spent under this grant.
 
         Args:
             held: the reported numbers.

@@ -95,7 +95,7 @@ class Runs(Capability):
         self.declared = declared or RunBudget()
 
     @classmethod
-    def asked(cls, wire: RequestOnWire) -> float | None:
+    def request_field(cls, wire: RequestOnWire) -> float | None:
         """See Capability: returns the budget of the request's session."""
         return wire.session_budget_usd
 

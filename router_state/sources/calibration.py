@@ -1,5 +1,4 @@
-"""Calibrate judges: subtract their offsets from their labels, and set aside the judges that say
-nothing.
+"""Calibrate judges: subtract their offsets from their labels, and set aside uninformative judges.
 
 A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
 a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
@@ -22,7 +21,7 @@ from router_state.sources.learned_labels import LearnedLabels, Of, piece_of
 from router_state.sources.offsets import ModelPairs, offsets
 from router_state.sources.pair_sums import LEAST_SPREAD, Moments, Within
 from router_state.sources.parting import Cell
-from router_state.sources.saying import says_nothing
+from router_state.sources.uninformative import is_uninformative
 
 
 class Calibration:
@@ -84,7 +83,7 @@ class Calibration:
     def count(
         self, of: Of, arms: Arms, x: Vector, label: Label, *, weight: float, times: float
     ) -> None:
-        """Count a label that the model has learned; −1 times: no more.
+        """Count a label that the model has learned; `times` −1 removes it.
 
         Args:
             weight: the label's weight when it was learned.
@@ -106,7 +105,7 @@ class Calibration:
     def follow(self, judge: str, arms: Arms) -> None:
         """Apply the present offset of a judge to the labels that models have learned of it."""
         within, was = self._within(judge, arms), self.is_aside(judge)
-        aside = self.declared.may_set_aside(judge) and says_nothing(within, already=was)
+        aside = self.declared.may_set_aside(judge) and is_uninformative(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))
         if aside != was and any(True for _ in self._of(judge)):
             if aside:
@@ -114,7 +113,7 @@ class Calibration:
             self._set_aside(judge, arms, aside)
 
     def is_aside(self, judge: str) -> bool:
-        """Tell whether a judge's labels are not learned, as they say nothing."""
+        """Tell whether a judge is set aside: its labels are uninformative, and are not learned."""
         return any(one.aside for _, one in self._of(judge))
 
     def _within(self, judge: str, arms: Arms) -> Within:
@@ -137,14 +136,14 @@ class Calibration:
         common, own = offsets(pairs, within, Within.of([every]))
         return {model: own.get(model, common) for model in arms.names}
 
-    def _take_off(self, judge: str, arms: Arms, wanted: dict[str, float]) -> None:
+    def _take_off(self, judge: str, arms: Arms, offsets: dict[str, float]) -> None:
         """Take these offsets off all labels of a judge, in place of those before."""
         for of, one in self._of(judge):
-            offset, arm = wanted.get(of[1], 0.0), arms.find(of[1])
+            offset, arm = offsets.get(of[1], 0.0), arms.find(of[1])
             if offset == one.offset or arm is None:
                 continue
             one.forget(arm.rewards.forgotten)
-            arm.rewards.revise(one.held(), difference=one.offset - offset, discount=1.0)
+            arm.rewards.revise(one.in_regression(), difference=one.offset - offset, discount=1.0)
             one.offset = offset
             self.journal.pieces.add(piece_of(of))
             self.journal.jumped = True
@@ -172,7 +171,7 @@ class Calibration:
         return tuple(map(piece_of, self.labels))
 
     def faults(self, arms: Arms) -> Iterator[str]:
-        """Yield the faults of sums that can't be true."""
+        """Yield a description of each part of the sums that is impossible."""
         for (judge, model), one in self.labels.items():
             arm = arms.find(model)
             is_known = arm is not None and 0.0 <= one.forgotten <= arm.rewards.forgotten

@@ -1,4 +1,5 @@
-"""Count the pairs of labels by source and model, and tell of a judge that parts from gold."""
+"""Count the pairs of labels by source and model, and raise an alert when a judge parts from
+gold."""
 
 from __future__ import annotations
 
@@ -41,10 +42,10 @@ class CountedPairs:
             self.journal.pieces.add(_piece(cell))
 
     def replace(
-        self, before: list[Pair], wanted: list[Pair], *, born: int, now: float
+        self, before: list[Pair], present: list[Pair], *, born: int, now: float
     ) -> list[Pair]:
-        """Take back the pairs that are no more, add the new ones, tell of judges that part, and
-        return all pairs with their places.
+        """Remove pairs that are gone, add new ones, and raise alerts for judges that part. Return
+        all pairs with the blocks in which they count.
 
         Args:
             born: offset of the declaration that is in force.
@@ -52,12 +53,12 @@ class CountedPairs:
         stay: list[Pair] = []
         for pair in before:
             same = structs.replace(pair, block=0, born=0)
-            if same in wanted:
-                wanted.remove(same)
+            if same in present:
+                present.remove(same)
                 stay.append(pair)
             else:
                 self._take_back(pair)
-        return stay + [self._add(pair, born, now) for pair in wanted]
+        return stay + [self._add(pair, born, now) for pair in present]
 
     def _take_back(self, pair: Pair) -> None:
         cell = self.cells.get(pair.cell)
@@ -72,10 +73,10 @@ class CountedPairs:
         block = cell.add(pair.y, pair.r, now)
         self.journal.pieces.add(_piece(pair.cell))
         if pair.source in self.declared.judges:
-            self._tell(pair, cell, now)
+            self._alert(pair, cell, now)
         return structs.replace(pair, block=block, born=cell.born)
 
-    def _tell(self, pair: Pair, cell: Cell, now: float) -> None:
+    def _alert(self, pair: Pair, cell: Cell, now: float) -> None:
         """Raise an alert where a judge has parted from gold, or from its earlier answers."""
         cells = len(self.declared.judges) * (len(self.arms) + 1)
         offset = cell.parted(FALSE_A_YEAR / cells)
@@ -118,7 +119,7 @@ class CountedPairs:
         return None if found is None else orjson.dumps(to_builtins(found))
 
     def restore(self, cells: Iterable[tuple[str, str]], piece: Callable[[str], bytes]) -> None:
-        """Read those of these cells that there are."""
+        """Read those of these cells that are stored."""
         for cell in cells:
             if body := piece(_piece(cell)):
                 self.cells[cell] = decoded(body, Cell, "pairs of a source")

@@ -17,12 +17,12 @@ PERSON = ":"
 OFFSET = "offset"
 """Mode of `calibrate` in which a judge's offsets are taken off its labels."""
 ON = "on"
-"""Mode of `calibrate` in which, beyond that, a judge that says nothing is set aside."""
+"""Mode of `calibrate` in which, beyond that, an uninformative judge is set aside."""
 
 
 class DeclaredSources(Struct, frozen=True, omit_defaults=True):
     """The sources as declared. `gold` is the source that the `judges` are measured by; None: no
-    source is declared. `calibrate` says by judge what is done with that."""
+    source is declared. `calibrate` is the use of that measurement by judge: `offset` or `on`."""
 
     gold: str | None = None
     judges: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class DeclaredSources(Struct, frozen=True, omit_defaults=True):
         return self.calibrate.get(source) in (OFFSET, ON)
 
     def may_set_aside(self, source: str) -> bool:
-        """Tell whether the labels of a judge that says nothing are not learned."""
+        """Tell whether the labels of an uninformative judge are not learned."""
         return self.calibrate.get(source) == ON
 
     def check(self, config: RouterConfig) -> None:

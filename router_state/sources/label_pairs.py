@@ -7,8 +7,8 @@ from itertools import combinations
 from msgspec import Struct
 
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import Labels, in_force
 from router_state.sources.pair_sums import PARTS
+from router_state.sources.source_labels import Labels, in_force
 
 ITSELF = ""
 """Stands in place of a model where a source is compared with itself: a judge with what it said
@@ -37,12 +37,12 @@ def pairs_of(labels: Labels, declared: DeclaredSources, model: str | None) -> li
     Args:
         model: the one that answered; None: it is not in the portfolio.
     """
-    said = {name: one for name, one in labels.items() if one.reward is not None}
-    gold = {name: one for name, one in said.items() if declared.is_gold(name)}
+    valid = {name: one for name, one in labels.items() if one.reward is not None}
+    gold = {name: one for name, one in valid.items() if declared.is_gold(name)}
     found: list[Pair] = []
     counts = in_force(gold, declared)
     for judge in declared.judges:
-        one = said.get(judge)
+        one = valid.get(judge)
         if one is None:
             continue
         if counts is not None and model is not None:

@@ -18,7 +18,8 @@ PIECE = "\x1flabels:"
 Of = tuple[str, str]
 """A judge and a model."""
 LEAST_LABELS_LEFT = 1e-3
-"""Labels that are left below which nothing is said of their mean: rounding may leave so much."""
+"""Least number of remaining labels for which their mean is computed: rounding may leave such a
+number where no label is left."""
 
 
 @lru_cache
@@ -85,7 +86,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         d = self.d
         self.sums[-d:] += offset * self.sums[-2 * d : -d]
 
-    def held(self) -> Vector:
+    def in_regression(self) -> Vector:
         """Return Σ w·x over the labels that are in the regression."""
         d = self.d
         return self.sums[:d] - (self.sums[-2 * d : -d] if self.aside else 0.0)

@@ -18,10 +18,10 @@ from router_state.record import Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import KeptLabel, Labels, in_force, with_label
 from router_state.sources.label_pairs import ITSELF, Pair, pairs_of
 from router_state.sources.learned_labels import PIECE as LABELS
 from router_state.sources.learned_labels import LearnedLabels, piece_of, pieced
+from router_state.sources.source_labels import Labels, SourceLabel, in_force, with_label
 from router_state.sources.source_standing import standings
 from router_state.wanted import wanted_of
 
@@ -43,7 +43,7 @@ class OnWire(Protocol):
     def sources(self) -> SourcesOnWire | None: ...
 
 
-class Kept(Struct, omit_defaults=True):
+class RequestLabels(Struct, omit_defaults=True):
     """The labels of a request by source, and its pairs as they were counted. `born` numbers the sum
     of learned labels in which the label in force is counted; None: it is in none.
     """
@@ -55,7 +55,7 @@ class Kept(Struct, omit_defaults=True):
 
 class MeasuredSources(Capability):
     """The sources of a router's labels. A router that declares no sources gets the capability with
-    its first withdrawn label: the labels of that request are kept, so that an older one does not
+    its first withdrawn label: the labels of that request are kept, so that an older label does not
     come back.
 
     Attributes:
@@ -93,44 +93,44 @@ class MeasuredSources(Capability):
         return None if declared is None else to_builtins(declared)
 
     @classmethod
-    def unpack_declared(cls, kept: Json | None) -> DeclaredSources | None:
+    def unpack_declared(cls, data: Json | None) -> DeclaredSources | None:
         """See Capability."""
-        return None if kept is None else converted(kept, DeclaredSources, "sources")
+        return None if data is None else converted(data, DeclaredSources, "sources")
 
     def declare(self, declared: DeclaredSources | None, *, now: float) -> None:
         """See Capability; what is known of a source that is declared no more is forgotten."""
         before, self.declared = self.declared, declared or DeclaredSources()
         self.pairs.declared = self.declared
-        kept = set(self.declared.judges)
+        measured = set(self.declared.judges)
         # By another gold the judges are measured anew.
         if before.gold == self.declared.gold and before.gold is not None:
-            kept.add(before.gold)
+            measured.add(before.gold)
         elif before.gold is not None:
-            kept.clear()
-        self.pairs.drop(lambda source, model: source not in kept)
+            measured.clear()
+        self.pairs.drop(lambda source, model: source not in measured)
         self.calibration.declare(self.declared, self.arms)
 
     # A label.
 
     def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
         """See Capability; without declared sources, and before a withdrawal, ranks decide."""
-        kept = self._kept(record)
-        if self.declared.gold is None and event.reward is not None and not kept.labels:
+        stored = self._stored(record)
+        if self.declared.gold is None and event.reward is not None and not stored.labels:
             return None
-        before = kept.labels or self._only(record)
+        before = stored.labels or self._only(record)
         rank = self.declared.rank_of(event.source, event.rank)
         plan, attempt = record.plan, event.attempt
         if attempt is None:
             attempt = 0 if plan is None else plan.last
-        said = KeptLabel(event.reward, rank, event.revision, attempt=attempt)
-        labels = with_label(before, event.source, said)
+        new = SourceLabel(event.reward, rank, event.revision, attempt=attempt)
+        labels = with_label(before, event.source, new)
         if labels is None:
             return Weighed(record.label, news=False)
         found, label = in_force(labels, self.declared), record.label
         # The one that was learned knows what is left of it.
         if found is not None and label is not None and found.is_as(label):
             found = label
-        return Weighed(found, kept=labels)
+        return Weighed(found, labels=labels)
 
     def _only(self, record: RequestRecord) -> Labels:
         """Return the label of a request that keeps no others."""
@@ -139,45 +139,47 @@ class MeasuredSources(Capability):
             return {}
         rank = self.declared.rank_of(label.source, label.rank)
         attempt = 0 if record.plan is None else max(record.plan.labelled, 0)
-        return {label.source: KeptLabel(label.reward, rank, label.revision, attempt=attempt)}
+        return {label.source: SourceLabel(label.reward, rank, label.revision, attempt=attempt)}
 
-    def taken(self, record: RequestRecord, event: Judged, said: object, now: float) -> None:
-        """See Capability: keep the labels, count their pairs, and tell of a judge that parts."""
-        if not isinstance(said, dict):
+    def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
+        """See Capability: keep the labels, count their pairs, and raise alerts for judges that
+        part."""
+        if not isinstance(labels, dict):
             return
-        labels: Labels = said
+        all_labels: Labels = labels
+        of_answer = all_labels
         judges = self.declared.judges
         model = None if self.arms.find(record.called) is None else record.called
         if record.plan is not None:  # only what was said of the attempt that the label is of
-            labels = {
-                name: one for name, one in labels.items() if one.attempt == record.plan.labelled
+            of_answer = {
+                name: one for name, one in all_labels.items() if one.attempt == record.plan.labelled
             }
-        wanted = pairs_of(labels, self.declared, model)
-        asked = wanted_of(record)
-        if asked is not None and not asked.drawn:
+        present = pairs_of(of_answer, self.declared, model)
+        wanted = wanted_of(record)
+        if wanted is not None and not wanted.drawn:
             # Who labels what nobody asked for chose it: that measures no judge.
-            wanted = [one for one in wanted if one.model == ITSELF and one.source in judges]
-        kept = self._kept(record)
-        before = kept.pairs
-        pairs = self.pairs.replace(before, wanted, born=self.offset, now=now)
-        self._keep(record, structs.replace(kept, labels=said, pairs=pairs))
+            present = [one for one in present if one.model == ITSELF and one.source in judges]
+        stored = self._stored(record)
+        before = stored.pairs
+        pairs = self.pairs.replace(before, present, born=self.offset, now=now)
+        self._store(record, structs.replace(stored, labels=all_labels, pairs=pairs))
         for judge in dict.fromkeys(pair.source for pair in (*before, *pairs)):
             if judge in judges:
                 self.calibration.follow(judge, self.arms)
 
-    def _kept(self, record: RequestRecord) -> Kept:
-        return record.kept_by(self.name, Kept) or Kept()
+    def _stored(self, record: RequestRecord) -> RequestLabels:
+        return record.kept_by(self.name, RequestLabels) or RequestLabels()
 
-    def _keep(self, record: RequestRecord, kept: Kept) -> None:
-        record.keep(self.name, to_builtins(kept))
+    def _store(self, record: RequestRecord, stored: RequestLabels) -> None:
+        record.keep(self.name, to_builtins(stored))
 
     # What models learn of it.
 
     def worth(self, record: RequestRecord, label: Label, learned: bool) -> float | None:
-        """See Capability: without the judge's offset, and nothing where the judge says nothing."""
+        """See Capability: a judge's label less its offset; None if the judge is set aside."""
         of = label.source, record.called
         if learned:
-            one = self.calibration.counted(of, self._kept(record).born)
+            one = self.calibration.counted(of, self._stored(record).born)
         else:
             one = self.calibration.begun(of, self.arms, self.offset)
         if one is None:
@@ -186,9 +188,9 @@ class MeasuredSources(Capability):
 
     def learned(self, record: RequestRecord, x: Vector, before: Label | None) -> None:
         """See Capability: the labels of judges are summed up by model."""
-        kept, label, model, born = self._kept(record), record.label, record.called, None
+        stored, label, model, born = self._stored(record), record.label, record.called, None
         calibration, weight = self.calibration, _weight(record)
-        if before is not None and calibration.counted((before.source, model), kept.born):
+        if before is not None and calibration.counted((before.source, model), stored.born):
             of = before.source, model
             calibration.count(of, self.arms, x, before, weight=weight, times=-1.0)
         if label is not None:
@@ -196,8 +198,8 @@ class MeasuredSources(Capability):
             if one := calibration.begun(of, self.arms, self.offset):
                 calibration.count(of, self.arms, x, label, weight=weight, times=1.0)
                 born = one.born
-        if born != kept.born:
-            self._keep(record, structs.replace(kept, born=born))
+        if born != stored.born:
+            self._store(record, structs.replace(stored, born=born))
 
     def shifted(self, model: str, offset: float) -> None:
         """See Capability."""

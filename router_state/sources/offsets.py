@@ -25,7 +25,8 @@ from router_state.kernel import exp_of, log_of
 from router_state.sources.pair_sums import Within
 
 COMMON = 0.05
-"""Deviation of the offset that all models share: scales of two sources differ by so much."""
+"""Deviation of the offset that all models share: the usual difference of the scales of two
+sources."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
 PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
@@ -33,12 +34,12 @@ PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
 """Slope of gold on the judge's label before any pair, and for how many squares it counts."""
 MOST_SLOPE = 3.0
-"""Largest slope: that of a judge which says a third of what gold says between 0 and 1."""
+"""Largest slope: that of a judge whose labels differ a third as much as gold."""
 
 
 class ModelPairs(NamedTuple):
     """Pairs of one model: how many still count, and the means of the judge's label and of gold.
-    `learned` are the judge's labels that the model has learned, and `mean` is their mean."""
+    `learned` is the number of the judge's labels that the model has learned, `mean` their mean."""
 
     n: float
     judge: float
@@ -47,7 +48,7 @@ class ModelPairs(NamedTuple):
     mean: float
 
 
-class _Seen(NamedTuple):
+class _ModelOffset(NamedTuple):
     """The offset of a model as its pairs say, and its variance."""
 
     offset: float
@@ -73,10 +74,10 @@ def offsets(
         whole: variances over the pairs of all models. They show how noisy a pair is also where each
             model has a pair or two, too few for variances within models.
     """
-    seen = _seen(pairs, within, whole)
-    if not seen:
+    by_model = _model_offsets(pairs, within, whole)
+    if not by_model:
         return 0.0, {}
-    fits = [_fit(seen, tau, prior) for tau, prior in SCATTERS]
+    fits = [_fit(by_model, tau, prior) for tau, prior in SCATTERS]
     most = max(fit.log_share for fit in fits)
     shares = [exp_of(fit.log_share - most) for fit in fits]
     total = sum(shares)
@@ -87,17 +88,19 @@ def offsets(
             share * (fit.common + fit.believed[model] * (one.offset - fit.common))
             for share, fit in weighed
         )
-        for model, one in seen.items()
+        for model, one in by_model.items()
     }
 
 
-def _seen(pairs: Mapping[str, ModelPairs], within: Within, whole: Within) -> dict[str, _Seen]:
+def _model_offsets(
+    pairs: Mapping[str, ModelPairs], within: Within, whole: Within
+) -> dict[str, _ModelOffset]:
     n = float(within.n)
     slope = (n * within.yr + SLOPE * SLOPE_SQUARES) / (n * within.yy + SLOPE_SQUARES)
     slope = min(max(slope, 0.0), MOST_SLOPE)
     left = max(whole.rr - 2.0 * slope * whole.yr + slope * slope * whole.yy, 0.0)
     variance = (SPREAD_PAIRS * PAIR_DEVIATION**2 + whole.n * left) / (SPREAD_PAIRS + whole.n)
-    found: dict[str, _Seen] = {}
+    found: dict[str, _ModelOffset] = {}
     for model, one in pairs.items():
         if one.n <= 0.0:
             continue
@@ -105,17 +108,17 @@ def _seen(pairs: Mapping[str, ModelPairs], within: Within, whole: Within) -> dic
         if one.learned > 0.0:
             offset += (1.0 - slope) * (one.mean - one.judge)
             doubt += (1.0 - slope) ** 2 * within.yy / one.learned
-        found[model] = _Seen(offset, doubt)
+        found[model] = _ModelOffset(offset, doubt)
     return found
 
 
-def _fit(seen: Mapping[str, _Seen], tau: float, prior: float) -> _Fit:
+def _fit(by_model: Mapping[str, _ModelOffset], tau: float, prior: float) -> _Fit:
     # The offsets have the covariance diag(v + τ²) + COMMON²·11ᵀ, inverted by Sherman–Morrison.
-    weights = {model: 1.0 / (one.variance + tau * tau) for model, one in seen.items()}
+    weights = {model: 1.0 / (one.variance + tau * tau) for model, one in by_model.items()}
     total = sum(weights.values()) + 1.0 / COMMON**2
-    said = sum(weights[model] * one.offset for model, one in seen.items())
-    squares = sum(weights[model] * one.offset**2 for model, one in seen.items())
+    weighed = sum(weights[model] * one.offset for model, one in by_model.items())
+    squares = sum(weights[model] * one.offset**2 for model, one in by_model.items())
     size = log_of(total) - sum(log_of(weight) for weight in weights.values())
-    log_share = log_of(prior) - 0.5 * (squares - said * said / total + size)
+    log_share = log_of(prior) - 0.5 * (squares - weighed * weighed / total + size)
     believed = {model: tau * tau * weight for model, weight in weights.items()}
-    return _Fit(log_share, said / total, believed)
+    return _Fit(log_share, weighed / total, believed)

@@ -13,10 +13,10 @@ from router_state.learning.intervals import SHOWN, Interval, half_width, of_corr
 PARTS = 10_000
 """Labels are measured in such parts. Sums of products of 10¹⁰ pairs are 64-bit integers then."""
 LEAST_SPREAD = 1e-9
-"""Least variance of labels of which a slope or a correlation can be said."""
+"""Least variance of labels for which a slope or a correlation is computed."""
 LEAST_BETWEEN = 0.05
-"""Least mean of label·(1 − label) of a source that says much between 0 and 1: it is 0 of thumbs,
-and 0.05 of labels that are all 0.95."""
+"""Least mean of label·(1 − label) of a source with many labels between 0 and 1. The mean is 0 for
+thumbs, and 0.05 for labels that are all 0.95."""
 
 
 class Moments(Struct, array_like=True, gc=False):
@@ -39,7 +39,7 @@ class Moments(Struct, array_like=True, gc=False):
         self.rr += times * r * r
 
     def plus(self, other: Moments) -> Moments:
-        """Return the sums of both."""
+        """Return these sums plus other sums."""
         return Moments(*(getattr(self, name) + getattr(other, name) for name in _FIELDS))
 
     def offset(self, *, alpha: float = SHOWN) -> Interval:
@@ -51,13 +51,13 @@ class Moments(Struct, array_like=True, gc=False):
 
     @property
     def rarely_between(self) -> bool:
-        """Tell whether one of both sources hardly says anything between 0 and 1."""
+        """Tell whether one of the two sources hardly ever labels between 0 and 1."""
         between = min(self.y * PARTS - self.yy, self.r * PARTS - self.rr)
         return between < LEAST_BETWEEN * self.n * PARTS**2
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such sums can be."""
+        """Tell whether the sums are possible."""
         n = self.n
         return n >= 0 and self.y**2 <= n * self.yy and self.r**2 <= n * self.rr
 
@@ -97,7 +97,8 @@ class Within(Struct):
 
     @property
     def slope(self) -> Interval | None:
-        """Return by how much gold grows with the judge's label; None where that never changes."""
+        """Return by how much gold grows with the judge's label; None if that label never
+        changes."""
         if self.yy < LEAST_SPREAD:
             return None
         slope = self.yr / self.yy

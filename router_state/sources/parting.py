@@ -29,7 +29,7 @@ gold from its first pair on. It may change at block k, with 6 ÷ π²k² of the 
 finds changes where many pairs come at once. It may change at any time within a year."""
 YEAR = 365.25 * 86_400.0
 """Seconds of a year."""
-PAIRS_A_BLOCK, BLOCKS_KEPT = 4, 32
+PAIRS_A_BLOCK, MOST_BLOCKS = 4, 32
 """Pairs of a block, and blocks that are kept: a change shows within 128 pairs or not at all."""
 LEAST_PAIRS = 12
 """Least pairs of an alert: a few rare differences of 1 are not normal."""
@@ -38,9 +38,9 @@ LEAST_SIZE = 0.05
 
 
 class Block(Struct, array_like=True, gc=False):
-    """Sums over pairs in a row: of the differences, judge's label less gold, and of the judge's
-    labels, in parts of a reward. `share`: share of the probability of a false alert for a change
-    that begins with this block."""
+    """Sums over consecutive pairs, in parts of a reward: their number n, Σ d of the differences
+    judge − gold, Σ of their squares, and Σ y of the judge's labels. `share` is the part of the
+    probability of a false alert that a change with this block has."""
 
     n: int = 0
     d: int = 0
@@ -66,8 +66,8 @@ class Cell(Struct, array_like=True, gc=False):
             judge and model is not in this one.
         all: sums over all pairs.
         first: number of the oldest block that is kept, from 1.
-        blocks: the last ones, the oldest first.
-        told: the last alert; None: none was raised.
+        blocks: the last blocks, the oldest first.
+        last_alert: the last alert raised; None: none was raised.
         began: time at which the last block began.
     """
 
@@ -75,7 +75,7 @@ class Cell(Struct, array_like=True, gc=False):
     all: Moments
     first: int
     blocks: list[Block]
-    told: Parted | None = None
+    last_alert: Parted | None = None
     began: float = 0.0
 
     @classmethod
@@ -98,7 +98,7 @@ class Cell(Struct, array_like=True, gc=False):
             share = LATER * 6.0 / (math.pi * number) ** 2 + LATER_A_YEAR * years
             self.blocks.append(Block(share=share))
             self.began = now
-            if len(self.blocks) > BLOCKS_KEPT:
+            if len(self.blocks) > MOST_BLOCKS:
                 del self.blocks[0]
                 self.first += 1
         _count(self.blocks[-1], y, r, 1)
@@ -122,7 +122,7 @@ class Cell(Struct, array_like=True, gc=False):
         scale = PARTS * n if n > 0.0 else 1.0
         return n, y / scale, (y - d) / scale
 
-    def lately(self) -> Interval | None:
+    def recent_offset(self) -> Interval | None:
         """Return the offset over the blocks that are kept; None where there are no older pairs."""
         n, d, dd = self._last(len(self.blocks))
         return None if n == self.all.n or n < 2 else _offset(n, d, dd, 0.05)
@@ -134,12 +134,12 @@ class Cell(Struct, array_like=True, gc=False):
         Args:
             alpha: probability of a false alert in a year.
         """
-        told = self.told or Parted(0.0, 0.0, 0)
+        last = self.last_alert or Parted(0.0, 0.0, 0)
 
         def unchanged(since: Since) -> float:
-            return min(max(since.mean, told.low), told.high)
+            return min(max(since.mean, last.low), last.high)
 
-        begun = [(share, since) for share, since in self._since(told.block) if share > 0.0]
+        begun = [(share, since) for share, since in self._since(last.block) if share > 0.0]
         # Evidence is dear, and no evidence makes so small a change worth an alert.
         if all(abs(since.mean - unchanged(since)) < LEAST_SIZE for _, since in begun):
             return None
@@ -150,7 +150,7 @@ class Cell(Struct, array_like=True, gc=False):
         if abs(since.mean - unchanged(since)) < LEAST_SIZE:
             return None
         offset = since.offset(alpha)
-        self.told = Parted(offset.low, offset.high, self.first + len(self.blocks))
+        self.last_alert = Parted(offset.low, offset.high, self.first + len(self.blocks))
         return offset
 
     def _since(self, first: int) -> Iterator[tuple[float, Since]]:
@@ -178,9 +178,9 @@ class Cell(Struct, array_like=True, gc=False):
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether such a cell can be."""
+        """Tell whether the numbers of the cell are possible."""
         blocks = self.blocks
-        fits = 0 < len(blocks) <= BLOCKS_KEPT and self.first >= 1 and self.all.is_sound
+        fits = 0 < len(blocks) <= MOST_BLOCKS and self.first >= 1 and self.all.is_sound
         shares = all(0.0 <= b.share <= 1.0 for b in blocks) and math.isfinite(self.began)
         return fits and shares and all(b.n >= 0 and b.d**2 <= b.n * b.dd for b in blocks)
 

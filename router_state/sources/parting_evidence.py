@@ -13,7 +13,7 @@ expectation does not grow with pairs (Ville 1939). This holds on average over th
 for normal differences. S is at least the squares that the pairs since then give alone, so a spread
 that grows makes e smaller.
 
-Where a source says hardly anything between 0 and 1, differences of 1 may be rare, and are far from
+Where a source hardly ever labels between 0 and 1, differences of 1 may be rare, and are far from
 normal. The evidence of such pairs is no more than that of differences of which nothing is assumed
 but that they are between −1 and 1 (Fan, Grama and Liu 2015, arXiv:1403.7143):
 
@@ -62,11 +62,11 @@ class Since(NamedTuple):
     def _spread(self) -> tuple[float, float]:
         """Return S, and the pairs ν of the prior."""
         counted = float(min(self.before, MOST_BEFORE))
-        known = SPREAD_PAIRS + max(counted - 1.0, 0.0)
+        prior_pairs = SPREAD_PAIRS + max(counted - 1.0, 0.0)
         assumed = SPREAD_PAIRS * PAIR_DEVIATION**2
         before = self.squares_before * counted / max(self.before, 1)
         alone = (assumed + self.squares) / (SPREAD_PAIRS + self.n - 1)
-        return max(assumed + before + self.squares, alone * (self.n + known)), known
+        return max(assumed + before + self.squares, alone * (self.n + prior_pairs)), prior_pairs
 
     def evidence(self, unchanged: float) -> float:
         """Return the evidence log e that the offset is no longer `unchanged`."""
@@ -85,19 +85,19 @@ class Since(NamedTuple):
         return log_sum(logs) - log_of(float(len(logs)))
 
     def _normal(self, unchanged: float) -> float:
-        spread, known = self._spread()
+        spread, prior_pairs = self._spread()
 
         def log_ratio(size: float) -> float:
             apart = self.mean - unchanged
             none, some = (spread + self.n * d * d for d in (apart, apart - size))
-            return 0.5 * (self.n + known) * log_of(none / some)
+            return 0.5 * (self.n + prior_pairs) * log_of(none / some)
 
         return log_sum([log_ratio(SIZE), log_ratio(-SIZE)]) - math.log(2.0)
 
     def offset(self, alpha: float) -> Interval:
         """Return the offset, and an interval that is ever wrong with this probability at most."""
-        spread, known = self._spread()
-        half = half_width(self.n, alpha, known=known) * math.sqrt(spread / self.n)
+        spread, prior_pairs = self._spread()
+        half = half_width(self.n, alpha, known=prior_pairs) * math.sqrt(spread / self.n)
         return Interval(self.mean, max(self.mean - half, -1.0), min(self.mean + half, 1.0))
 
 

@@ -10,7 +10,7 @@ from router_state.sources.label_pairs import ITSELF
 from router_state.sources.learned_labels import LearnedLabels, Of
 from router_state.sources.pair_sums import PARTS, Moments, Within
 from router_state.sources.parting import Cell
-from router_state.sources.saying import says_nothing
+from router_state.sources.uninformative import is_uninformative
 
 MOST_MODELS_SHOWN = 64
 """Most models of a judge that are published: those with the most pairs."""
@@ -40,8 +40,8 @@ def _judge(
 ) -> dict[str, object]:
     own = {model: cell for (name, model), cell in cells.items() if name == judge}
     itself = own.pop(ITSELF, None)
-    known = {model: cell for model, cell in own.items() if cell.all.n}
-    sums = [cell.all for cell in known.values()]
+    measured = {model: cell for model, cell in own.items() if cell.all.n}
+    sums = [cell.all for cell in measured.values()]
     within = Within.of(sums)
     found: dict[str, object] = {"source": judge, "gold": False, "pairs": sum(s.n for s in sums)}
     for name, interval in (("agreement", within.agreement), ("slope", within.slope)):
@@ -52,44 +52,44 @@ def _judge(
         found["since_then"] = itself.all.offset().rounded()
     if judge in declared.calibrate:
         found["calibrate"] = declared.calibrate[judge]
-    if (advice := _advice(known, within, declared.calibrate.get(judge))) is not None:
+    if (advice := _advice(measured, within, declared.calibrate.get(judge))) is not None:
         found["advice"] = advice
-    most = sorted(known, key=lambda model: (-known[model].all.n, model))[:MOST_MODELS_SHOWN]
+    most = sorted(measured, key=lambda model: (-measured[model].all.n, model))[:MOST_MODELS_SHOWN]
     learned = {model: labels.get((judge, model)) for model in most}
     if any(one is not None and one.aside for one in learned.values()):
         found["set_aside"] = True
-    found["models"] = [_model(model, known, learned[model]) for model in sorted(most)]
+    found["models"] = [_model(model, measured, learned[model]) for model in sorted(most)]
     return found
 
 
-def _advice(known: Mapping[str, Cell], within: Within, mode: str | None) -> str | None:
+def _advice(measured: Mapping[str, Cell], within: Within, mode: str | None) -> str | None:
     """Return the `calibrate` that is recommended; None: none.
 
     `on` from the start (lab/docs/sources.md); where something else is declared, what the pairs say.
     """
-    if mode is None or says_nothing(within):
+    if mode is None or is_uninformative(within):
         return ON
-    offsets = [cell.all.offset() for cell in known.values()]
+    offsets = [cell.all.offset() for cell in measured.values()]
     return OFFSET if any(one.low > 0.0 or one.high < 0.0 for one in offsets) else None
 
 
 def _model(
-    model: str, known: Mapping[str, Cell], learned: LearnedLabels | None
+    model: str, measured: Mapping[str, Cell], learned: LearnedLabels | None
 ) -> dict[str, object]:
-    cell = known[model]
+    cell = measured[model]
     offset = cell.all.offset()
     found = {"model": model, "pairs": cell.all.n, "offset": offset.rounded()}
     if learned is not None and learned.offset != 0.0:
         found["taken_off"] = round(learned.offset, 4)
     others = Moments()
-    for name, other in known.items():
+    for name, other in measured.items():
         if name != model:
             others = others.plus(other.all)
     if others.n:
         found["favour"] = _favour(cell.all, others).rounded()
-    lately = cell.lately()
-    if lately is not None:
-        found["lately"] = lately.rounded()
+    recent = cell.recent_offset()
+    if recent is not None:
+        found["lately"] = recent.rounded()
     return found
 
 

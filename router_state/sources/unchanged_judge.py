@@ -2,7 +2,7 @@
 
 Before any pair a judge changes at each block with the probability `A_CHANGE`, once, by an amount
 ~ N(0, `CHANGED_BY`²). The means of the differences before and since a block part by that amount and
-by the noise of pairs. So the pairs say with which block a change is likely to have begun (Chernoff
+by the noise of pairs. So the pairs show with which block a change is likely to have begun (Chernoff
 and Zacks 1964, "Estimating the current mean of a normal distribution which is subjected to changes
 in time").
 """

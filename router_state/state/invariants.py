@@ -1,5 +1,5 @@
 """Check the invariants of a state, as a checksum proves bytes, not values. Tests call `check`
-after each event, and a worker with PB_VALIDATE_STATE after each batch.
+after each event, and a worker with PB_VALIDATE_STATE after each group.
 """
 
 from __future__ import annotations

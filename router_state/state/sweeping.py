@@ -108,6 +108,5 @@ def _expire(state: RouterState, record: RequestRecord) -> float:
 
 
 def _move(state: RouterState, record: RequestRecord, usd: float) -> None:
-    if record.bill is not None:
-        for moved in state.hooks.moved:
-            moved(record, -usd)
+    if record.bill is not None and state.hooks.moved:
+        state.hooks.moved(record, -usd)

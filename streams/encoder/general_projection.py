@@ -95,13 +95,12 @@ def hash_texts(texts: list[str]) -> str:
 
 
 def general_projection(*, weights: str | None, exported: Path | None) -> Projection | None:
-    """Return the shipped projection if the network is the one it was fitted with, or not known;
-    else None.
+    """Return the shipped projection; None if it was fitted with another network. A network whose
+    weights are not known counts as the same.
 
     Args:
         weights: a hub name or a local folder; None: all-MiniLM-L6-v2.
-        exported: a folder of the int8 encoder, which tells the weights that it was made of; None:
-            `weights` counts.
+        exported: a folder of an int8 encoder, which names its weights; None: `weights` names them.
     """
     fitted_with = json.loads((GENERAL / SOURCE_FILE).read_text(encoding="utf-8"))["weights_sha256"]
     folder = local_model(weights)

@@ -116,8 +116,8 @@ def is_mean_of_tokens(folder: Path) -> bool:
 
 
 def width_of(folder: Path) -> int | None:
-    """Return the length of a model's embeddings by its configuration, without loading it; None
-    where that does not tell.
+    """Return the length of a model's embeddings by its configuration, without loading it; None if
+    the configuration does not name it.
     """
     for module in reversed(_read(folder / MODULES_FILE, [])):
         told = _read(folder / str(module.get("path", "")) / "config.json", {})

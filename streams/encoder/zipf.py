@@ -43,8 +43,8 @@ def token_frequencies(names: list[str]) -> Array:
 
 
 def draw_texts(frequencies: Array, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the tokens of so many texts, one text after the other, and where each begins, shape
-    (count,); the same ones at every call.
+    """Return the tokens of `count` texts, one text after the other, and the position at which each
+    text begins, shape (count,). Every call returns the same texts.
     """
     rng = np.random.default_rng(0)
     lengths = np.clip(np.exp(rng.normal(_LENGTH, _SPREAD, count)), 1, _LONGEST).astype(np.int64)

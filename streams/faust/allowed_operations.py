@@ -23,7 +23,7 @@ from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 from streams.kafka_login import KafkaAuth
 
 UNKNOWN = -(2**31)
-"""Kafka's answer if it does not tell the rights."""
+"""Kafka's answer if it does not return the rights."""
 COORDINATOR_TRIES = 20
 """Most tries to find the group's coordinator, which a young cluster is still choosing."""
 GROUP = 0

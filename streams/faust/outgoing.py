@@ -43,7 +43,7 @@ def answers_join_the_next_request() -> None:
 
 
 @dataclass(slots=True)
-class Batch:
+class OpenBatch:
     """Records that go out together, and the task that delivers them."""
 
     builder: BatchBuilder
@@ -78,7 +78,7 @@ class Outgoing:
         self._codec = CODECS[codec]
         self._counts: dict[str, int] = {}
         self._batch_bytes = batch_bytes
-        self._filling: dict[tuple[str, int], Batch] = {}
+        self._filling: dict[tuple[str, int], OpenBatch] = {}
         self._in_order: dict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def send(
@@ -106,9 +106,11 @@ class Outgoing:
         count = self._counts[topic] = len(await self._producer().partitions_for(topic))
         return count
 
-    def _begin(self, tp: tuple[str, int]) -> Batch:
+    def _begin(self, tp: tuple[str, int]) -> OpenBatch:
         builder = BatchBuilder(self._batch_bytes, self._codec)
-        self._filling[tp] = batch = Batch(builder, asyncio.create_task(self._deliver(tp, builder)))
+        self._filling[tp] = batch = OpenBatch(
+            builder, asyncio.create_task(self._deliver(tp, builder))
+        )
         return batch
 
     async def _deliver(self, tp: tuple[str, int], builder: BatchBuilder) -> RecordMetadata:

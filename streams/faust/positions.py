@@ -60,8 +60,8 @@ def rewind(consumer: AIOKafkaConsumer, before: dict[TP, int], *, failed: TopicPa
 
 
 def silence(consumer: AIOKafkaConsumer | None) -> float:
-    """Return for how many seconds the leader of a partition has not answered, of those whose
-    fetches are due.
+    """Return the longest time, in seconds, for which the leader of a partition with a due fetch has
+    not answered.
     """
     if consumer is None or consumer._fetcher is None:
         return 0.0

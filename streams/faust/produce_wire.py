@@ -25,7 +25,7 @@ class QuickResponse(ProduceResponse_v7):  # type: ignore[misc]
 
     @classmethod
     def decode(cls, data: BytesIO | bytes) -> QuickResponse:
-        """Return what aiokafka returns for the same bytes. Raises struct.error where some are
+        """Return what aiokafka returns for the same bytes. Raises struct.error where bytes are
         missing.
         """
         stream = BytesIO(data) if isinstance(data, bytes) else data

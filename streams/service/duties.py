@@ -16,7 +16,8 @@ SAME = 0.002
 
 @dataclass(slots=True)
 class Duty:
-    """A duty that is due at each multiple of an interval; one that lasts longer skips some."""
+    """Work that is due at each multiple of an interval; a run that lasts longer than the interval
+    skips the multiples that pass meanwhile."""
 
     seconds: float
     do: Callable[[], Awaitable[None]]

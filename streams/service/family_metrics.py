@@ -31,7 +31,7 @@ class FamilyMetrics(Collector):
         self._partition_of = partition_of
         self._known: dict[str, Document] = {}
 
-    def told(self, family: str, value: bytes | None) -> None:
+    def take_family(self, family: str, value: bytes | None) -> None:
         """Take in a family's published record; None: the family is gone."""
         if value is None:
             self._known.pop(family, None)

@@ -1,4 +1,5 @@
-"""Export to Prometheus whom single routers ask for labels, and how their judges stand."""
+"""Export to Prometheus how many labels single routers ask for, and how their judges compare with
+gold."""
 
 from __future__ import annotations
 

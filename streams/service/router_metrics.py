@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from ground.json_values import Document
 from router_state.runs.run_budget import RULED_OUT
 from streams.service.label_metrics import label_metrics
-from streams.service.watched_records import Hear
+from streams.service.watched_records import ReadRecord
 
 GAUGES = {
     "lambda_t": (
@@ -46,7 +46,7 @@ MODELS = {
     ),
 }
 """Gauges of a model: metric and help by field of a decision's candidates."""
-TOLD = {
+EXPECTATIONS = {
     "expected_reward": (
         "pb_router_expected_reward",
         "Sum of the rewards that decisions were expected to earn",
@@ -66,7 +66,7 @@ TOLD = {
         "Calls beyond the first that these plans were expected to make",
     ),
 }
-"""Counters of what decisions say: metric and help by attribute of `Router`."""
+"""Counters of expectations in decisions: metric and help by attribute of `Router`."""
 PLANNED = {
     # Gauges, as a plan may be expected to cost more than it saves.
     "gain": ("pb_router_plan_gain", "Sum of the rewards that plans were expected to gain"),
@@ -115,7 +115,7 @@ class Router:
     Attributes:
         budgeted: decisions whose session has a budget; limited: those for which the rest of that
             budget left out models.
-        planned, further, gain, saved_usd: of plans, see `TOLD` and `PLANNED`.
+        planned, further, gain, saved_usd: of plans, see `EXPECTATIONS` and `PLANNED`.
         parted: alerts that a judge has parted, by source.
     """
 
@@ -172,7 +172,7 @@ class RouterMetrics(Collector):
         self._routers: dict[str, Router] = {}
 
     @property
-    def hears(self) -> dict[str, Hear]:
+    def readers(self) -> dict[str, ReadRecord]:
         """Return the function that takes in the records of a topic, by the topic's short name."""
         return {"lambda": self._paced, "routes": self._decided, "alerts": self._alerted}
 
@@ -198,7 +198,7 @@ class RouterMetrics(Collector):
                         family.add_metric([router_id], value)
                 yield family
         yield from _periods(shown)
-        for name, (metric, meaning) in TOLD.items():
+        for name, (metric, meaning) in EXPECTATIONS.items():
             family = CounterMetricFamily(metric, meaning, labels=["router_id"])
             for router_id, router in shown:
                 family.add_metric([router_id], getattr(router, name))

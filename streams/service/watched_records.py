@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from ground.boundary import Headers, Produce
 
-Hear: TypeAlias = Callable[[str, bytes | None], None]
+ReadRecord: TypeAlias = Callable[[str, bytes | None], None]
 """Takes the key and the value of a record; None: a tombstone."""
 
 
-def watched(send: Produce, heard: Mapping[str, Hear]) -> Produce:
-    """Return a `send` that also tells who hears a topic, by the topic's name."""
+def watched(send: Produce, readers: Mapping[str, ReadRecord]) -> Produce:
+    """Return a `send` that also hands each record to the function of its topic; `readers` has the
+    functions by the topic's name."""
 
     async def sending(
         topic: str,
@@ -22,9 +23,9 @@ def watched(send: Produce, heard: Mapping[str, Hear]) -> Produce:
         headers: Headers | None = None,
     ) -> Awaitable[object]:
         delivery = await send(topic, value, key, partition, headers)
-        hear = heard.get(topic)
-        if hear is not None and key is not None:
-            hear(key.decode(), value)
+        read = readers.get(topic)
+        if read is not None and key is not None:
+            read(key.decode(), value)
         return delivery
 
     return sending

@@ -156,9 +156,9 @@ class App(FaustApp):
         places = partial(partition_of, partitions=settings.partitions)
         routers = RouterMetrics(limit, partition_of=places)
         families = FamilyMetrics(partition_of=places)
-        heard = {**routers.hears, "families": families.told}
+        readers = {**routers.readers, "families": families.take_family}
         self.produce = watched(
-            self.produce, {settings.topic(name): hear for name, hear in heard.items()}
+            self.produce, {settings.topic(name): read for name, read in readers.items()}
         )
         for one in (routers, families):
             self.states.on_lost(one.lost)

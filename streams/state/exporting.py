@@ -34,8 +34,8 @@ async def read_state(settings: Settings, router_id: str) -> RouterState | None:
     """Return a router's state as its next owner would recover it, without its requests; None if it
     is not declared.
 
-    Reads one partition of the changelog, in no group; the service may run. A batch of a worker is
-    on the log whole or not at all.
+    Reads one partition of the changelog, in no group; the service may run. A record batch of a
+    worker is on the log whole or not at all.
     """
     own = tuple(keys.key(kind, router_id) for kind in STATE)
     async with log_consumer(

@@ -47,7 +47,7 @@ class ReadBack(Protocol):
 
 
 class RedisContexts:
-    """Keep contexts as `{namespace}{router_id}:{request_id}` with a time to live, all of a batch in
+    """Keep contexts as `{namespace}{router_id}:{request_id}` with a time to live, all of a group in
     one round trip.
 
     A Redis that is away, full or answers nonsense stops nothing: the failure is logged and

@@ -119,7 +119,7 @@ class States:
 
         Args:
             ends: the offset after the last record on the log, of each owned partition, as Kafka
-                said it when the recovery began.
+                reported it when the recovery began.
 
         Raises:
             NotRecovered: a partition was not read to its end; nothing was written.

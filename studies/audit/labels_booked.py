@@ -1,4 +1,4 @@
-"""Check that the label which a request's record holds is the one that the topic says."""
+"""Check that the label in a request's record is the label that follows from the topic."""
 
 from __future__ import annotations
 

@@ -236,8 +236,8 @@ def _leaves(state: RouterState) -> dict[str, list[Json]]:
 
 
 def _decisive(name: str, value: Json) -> Json:
-    """Return what decisions depend on of a piece. What else it holds notes that an alert was
-    raised, maybe by a refused request, which the history does not hold.
+    """Return the part of a piece that decisions depend on. The rest notes that an alert was raised,
+    perhaps by a refused request, which the history does not hold.
     """
     if name == AVAILABILITY and value:
         return value["models"]

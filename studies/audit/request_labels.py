@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from router_state.engine import Engine
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import MOST_LABELS
 from router_state.sources.measured_sources import MeasuredSources
+from router_state.sources.source_labels import MOST_LABELS
 
 UNDECLARED = DeclaredSources()
 """The sources of a router that declares none."""

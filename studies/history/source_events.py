@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from agents.members.kin_notes import told_of
+from agents.members.kin_notes import prior_of
 from agents.members.pool_notes import grant_of
-from router_state.families.family_reports import Told
+from router_state.families.family_reports import MemberPrior
 from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode
 from schemas.headers import epoch_of
@@ -140,7 +140,7 @@ def grants_of(records: Iterable[Record]) -> dict[int, Granted]:
     return found
 
 
-def priors_of(records: Iterable[Record]) -> dict[int, Told]:
+def priors_of(records: Iterable[Record]) -> dict[int, MemberPrior]:
     """Return the priors that families sent to routers, by the offsets of their records."""
     found = {}
     for record in records:
@@ -149,7 +149,7 @@ def priors_of(records: Iterable[Record]) -> dict[int, Told]:
         except MalformedEvent:
             continue
         if note.kind == "prior":
-            found[record.offset] = told_of(note, offset=record.offset)
+            found[record.offset] = prior_of(note, offset=record.offset)
     return found
 
 

@@ -29,7 +29,7 @@ class Compared(Struct):
         share: probability with which the router answered it; routed: whether it did.
         unit: the session that was drawn for; None: the request itself.
         named: the session that it names.
-        bills: dollars and revision of each of its calls and verdicts, by what they are of.
+        bills: dollars and revision of each bill, by the call or the verdict that it is of.
         reward: of its answer, with the rank of its source and its revision; None: none has come.
     """
 

@@ -100,7 +100,7 @@ class Difference:
     Attributes:
         sides: the incumbent's requests, and the router's.
         terms: of all of them.
-        drawn: whether the router answers a session, of those that were drawn for.
+        drawn: for each session that was drawn for, whether the router answers it.
     """
 
     sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))

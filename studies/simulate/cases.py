@@ -9,8 +9,8 @@ from typing import Any, final
 from msgspec import Struct
 
 from agents.declaring.configuration import projection_ref
-from agents.feedback.core_events import follows_of, needs_of, seconds
 from agents.routing.request_contexts import mean_context
+from agents.taking.core_events import follows_of, needs_of, seconds
 from ground.json_values import Json
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
@@ -289,8 +289,8 @@ def _eligible(decision: Decision, incumbent: frozenset[str]) -> tuple[str, ...] 
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:
-    """Return what `metadata.outcomes` says of each model; an outcome that is not two numbers is
-    left out.
+    """Return the outcomes of each model in `metadata.outcomes`; an outcome that is not two numbers
+    is left out.
     """
     if not isinstance(found, dict):
         return {}

@@ -10,19 +10,19 @@ import numpy as np
 from studies.simulate.shared_lines import NEVER_VARIES, Sums
 
 MORE_THAN_LINES = 2.0
-"""Ratio of what products tell about history's choices to what features tell, above which history
-chose by products. In `python -m benchmarks.off_policy` it is 4 to 30 where a history chose by
-products and the direct estimate misses, and at most 1.1 where it chose by lines.
+"""Ratio of the signal of products to that of features, above which history chose by products. In
+`python -m benchmarks.off_policy` it is 4 to 30 where a history chose by products and the direct
+estimate misses, and at most 1.1 where it chose by lines.
 """
 BY_CHANCE = 3.0
 """Standard deviations of the products' statistic that chance may reach."""
 
 
 def chosen_by_products(sums: Sequence[Sums]) -> bool:
-    """Tell whether products of features tell more of which model was called than features do.
+    """Tell whether products of features predict the called model better than features do.
 
-    Contexts are whitened to z. What features tell is Σ n_a·|mean of z|² over models a, and what
-    products tell is Σ n_a·|mean of zzᵀ − I|²/2. Each is divided by its degrees of freedom, so that
+    Contexts are whitened to z. The signal of features is Σ n_a·|mean of z|² over models a, and that
+    of products Σ n_a·|mean of zzᵀ − I|²/2. Each is divided by its degrees of freedom, so that
     chance makes 1 of both.
     """
     if len(sums) < 2:

@@ -11,7 +11,7 @@ from router_state.config import LIVE, Price
 from router_state.families.family_estimating import FIRST_ROUNDS
 from router_state.families.family_owner import FamilyOwner
 from router_state.families.family_reports import Model, Report
-from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of
+from router_state.families.family_sums import LEAST_REPORTED, Sums, bytes_of
 from router_state.kernel import list_price_of
 from router_state.learning.guess import COSTS, REWARDS
 from schemas.families import FamilyEstimated
@@ -61,7 +61,9 @@ def report_of(
     for y, guess in ((observed.rewards, REWARDS), (ratios, COSTS)):
         sums, variance = _sums(observed.contexts, y, observed.models)
         count = int(np.isfinite(y).sum())
-        sides.append({} if count < LEAST_TOLD else {n: bytes_of(one) for n, one in sums.items()})
+        sides.append(
+            {} if count < LEAST_REPORTED else {n: bytes_of(one) for n, one in sums.items()}
+        )
         noise.append(guess.noise if variance is None else variance)
         seen.append(count)
     names = [name for name in observed.models if name in sides[0] or name in sides[1]]
@@ -90,7 +92,7 @@ def fit_family(
     """
     owner = FamilyOwner(name, lambda piece: None, rounds=FIRST_ROUNDS)
     for report in reports:
-        owner.hear(report)
+        owner.take_report(report)
     owner.projection = projection
     estimating = owner.estimating()
     estimating.run()

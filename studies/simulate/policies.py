@@ -134,7 +134,7 @@ class EngineDecider:
             # A copy of a request belongs to a copy of its session.
             session_id=None if session is None else session + copy,
             follows=self._seen(case, copy),
-            fields=registered.asked(case),
+            fields=registered.request_fields(case),
         )
         record = self._apply(asked, at).decision
         assert record is not None

@@ -35,7 +35,8 @@ class Residuals:
     def add(
         self, choices: Sequence[str | None], called: Sequence[str], weights: Vector, off: Vector
     ) -> None:
-        """Take n cases in: the policy's model and history's, weights and residuals, each (n,)."""
+        """Add n cases: their models in the policy and in history, their weights and their
+        residuals, each of shape (n,)."""
         pairs: dict[tuple[str | None, str], list[int]] = {}
         for at, pair in enumerate(zip(choices, called, strict=True)):
             pairs.setdefault(pair, []).append(at)

@@ -319,8 +319,8 @@ called."""
 
 
 class Scenario(BaseModel):
-    """Events, and policies: `paper`, `live`, `declared` (as the router says), `recorded`, `random`,
-    a model's name, an object.
+    """A scenario: events, and the policies to play. A policy is `paper`, `live`, `declared` (the
+    router's own declaration), `recorded`, `random`, the name of a model, or a `Policy`.
     """
 
     model_config = CLOSED

@@ -1,4 +1,5 @@
-"""Fit one line a model to outcomes, with coefficients that models share as far as outcomes say.
+"""Fit one line a model to outcomes, with coefficients that models share as far as outcomes support
+it.
 
 An outcome of model a is c_a + xᵀ(θ_0 + δ_a) plus noise of variance σ_a². The constants c_a are
 free: where features tell nothing, a model's mean is expected. Coefficients are drawn towards shared

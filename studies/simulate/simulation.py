@@ -18,8 +18,8 @@ from studies.simulate.world import World
 
 
 class Outcomes:
-    """Rewards and costs of any model on a case: as observed, as in the data, or as predicted from
-    the history.
+    """Rewards and costs of any model on a case: those observed, those that the data hold for other
+    models, or predictions from the history.
     """
 
     def __init__(self) -> None:

@@ -212,7 +212,7 @@ class World:
         return int((index + 1) * factor + 1e-9) - int(index * factor + 1e-9)
 
     def traffic(self, index: int) -> float:
-        """Return by how much there are more requests in the same time."""
+        """Return the factor by which the number of requests in the same time is multiplied."""
         factor = 1.0
         for placed in self._traffic:
             assert isinstance(placed.event, Traffic)

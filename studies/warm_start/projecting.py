@@ -35,8 +35,8 @@ class Chosen:
     Attributes:
         kind: principal components, or partial least squares.
         kept: share of the embeddings' variance that the projection keeps.
-        unseen: for partial least squares the prompts' contexts, shape (n, d), once a fold: by a
-            projection that was fitted without the fold's outcomes.
+        unseen: for partial least squares, one array of all prompts' contexts per fold, shape (n,
+            d), by a projection that was fitted without the fold's outcomes.
         errors: squared error of held-out rewards and log-costs in shares of their variance, by
             number of directions, principal components first; empty: too few prompts.
     """

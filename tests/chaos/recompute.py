@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.feedback.book_feedback import end_wait
+from agents.feedback.waiting_feedback import refuse_orphan
 from agents.partition.partition import Partition
 from agents.routing.waiting_requests import route_waiting
 from agents.table import keys, watermarks
@@ -160,7 +160,7 @@ class Recomputation:
         if gone:
             async with self._partition.lane.group() as answers:
                 for parked in gone:
-                    end_wait(parked, self._partition, answers)
+                    refuse_orphan(parked, self._partition, answers)
 
 
 def differences(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from paretobandit_client import Refused, Router, SyncRouter
-from paretobandit_client.checks import checked, utc
+from paretobandit_client.checked_events import checked
+from paretobandit_client.checks import utc
 from paretobandit_client.sent_events import Ask, Cost, Reward, encode
 from paretobandit_streams import FOLDERS
 from schemas import EVENTS, decode

@@ -18,8 +18,9 @@ async def test_a_service_that_is_away_stops_no_application(
     (port,) = free_ports(1)
     where = f"127.0.0.1:{port}" if address == "bootstrap" else f"http://127.0.0.1:{port}"
     away = {address: where, "connect_timeout": 0.2, "timeout": 0.05}
-    with pytest.raises(Unreachable, match=str(port)):
+    with pytest.raises(Unreachable, match=str(port)) as unreachable:
         await Router("chat", **away).__aenter__()  # type: ignore[arg-type]
+    assert ("start a" if address == "bootstrap" else "pbstream gateway") in str(unreachable.value)
     asking = Router("chat", fallback="small", delivery_timeout=0.5, **away)  # type: ignore[arg-type]
     async with asking:
         decision = await asking.route("Why is the sky blue?")

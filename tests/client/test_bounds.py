@@ -15,7 +15,7 @@ from msgspec import structs
 
 import ground.texts
 from paretobandit_client import bounds, checks, text
-from paretobandit_client.checks import checked
+from paretobandit_client.checked_events import MAX_PROMPT_BYTES, checked
 from paretobandit_client.sent_events import Ask, Cost, Needs, Reward, Signals, Verdict, encode
 from schemas import (
     CostReported,
@@ -93,7 +93,7 @@ def test_all_other_bounds_are_those_of_the_schemas() -> None:
     assert found["context"]["maxItems"] == bounds.DIMENSIONS
     assert found["allowed_models"]["maxItems"] == bounds.MODELS
     assert found["allowed_models"]["items"]["maxLength"] == bounds.NAMES["model"]
-    assert requests.MAX_PROMPT_BYTES == checks.MAX_PROMPT_BYTES
+    assert requests.MAX_PROMPT_BYTES == MAX_PROMPT_BYTES
     assert fields.MAX_METADATA_BYTES == checks.MAX_METADATA_BYTES
     assert rewards.MAX_AHEAD == checks.MAX_AHEAD
     assert set(get_args(costs.Status)) == checks.STATUSES

@@ -43,7 +43,7 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.families.family_reports import Model, Told
+from router_state.families.family_reports import MemberPrior, Model
 from router_state.families.family_sums import Sums, bytes_of
 from router_state.periods.holdings import Granted
 from router_state.record import RequestRecord
@@ -717,7 +717,7 @@ class Played:
         }
         return convert(grant, Granted)
 
-    def kin(self) -> Told:
+    def kin(self) -> MemberPrior:
         """Return what a family tells."""
         self.granted += 1
         d, models = self.world.d, {}
@@ -727,7 +727,9 @@ class Played:
             sums = [bytes_of(Sums(X.T @ X, X.T @ y)) for y in (rewards, bills)]
             models[name] = Model(sums[0], sums[1])
         aside = self.granted % 3 == 0
-        return Told("acme", 1, self.granted, models, members=3, aside=aside, offset=self.granted)
+        return MemberPrior(
+            "acme", 1, self.granted, models, members=3, aside=aside, offset=self.granted
+        )
 
     def sweep(self, number: int) -> None:
         """Do what a worker does by itself, and start it again."""

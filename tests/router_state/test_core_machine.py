@@ -24,7 +24,7 @@ from router_state.engine import Engine
 from router_state.events import Asked, Charged, Event, Judged, Needs, Redeclared, Waited
 from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_member import Family
-from router_state.families.family_reports import Model, Told
+from router_state.families.family_reports import MemberPrior, Model
 from router_state.families.family_sums import Sums, bytes_of
 from router_state.incumbents.assigning import Incumbent
 from router_state.latency.goal import LatencyGoal
@@ -466,8 +466,8 @@ class Books(RuleBasedStateMachine):
         sums = bytes_of(Sums(20.0 * np.eye(4), np.array([0.0, y, 0.0, 20.0 * y])))
         said = b"" if nothing else sums
         models = {name: Model(said, said if bills else b"")}
-        born, n = member.standing.born, member.standing.n + 1
-        outcome = self.apply(Told("kin", born, n, models, offset=self.told)).outcome
+        born, n = member.place.born, member.place.n + 1
+        outcome = self.apply(MemberPrior("kin", born, n, models, offset=self.told)).outcome
         assert outcome is Outcome.APPLIED
 
     @rule()

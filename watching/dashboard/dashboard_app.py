@@ -308,7 +308,7 @@ def _add_inbox(app: FastAPI, board: Dashboard) -> None:
 
     @app.post("/api/routers/{router_id}/labels")
     async def label(request: Request, router_id: RouterId) -> Response:
-        """Write what a person says of an answer."""
+        """Write a person's label of an answer."""
         visitor = board.sessions.labeller(request, router_id)
         return answer(await board.labels.give(router_id, visitor.key, await body_of(request)))
 

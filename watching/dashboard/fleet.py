@@ -29,8 +29,8 @@ TOPICS = (
     ("lambda", "routes", "alerts", "refusals"),
     ("rewards", "costs"),
 )
-"""Topics that are followed, in the order in which their past is read: a worker's account says which
-declaration was in force, and labels and bills are of decisions. None of them holds prompts.
+"""Topics that are followed, in the order in which their past is read: a published state names the
+declaration in force, and labels and bills are of decisions. None of them holds prompts.
 """
 MOST_ROUTERS = 100_000
 """Most routers kept: ten times as many as one worker serves (PB_ROUTERS_PER_WORKER)."""

@@ -1,4 +1,4 @@
-"""Show what people are asked to label, and write what they say."""
+"""Show what people are asked to label, and write their labels."""
 
 from __future__ import annotations
 

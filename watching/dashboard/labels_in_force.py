@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from router_state.sources.declared_sources import DeclaredSources
-from router_state.sources.kept_labels import KeptLabel, in_force, with_label
+from router_state.sources.source_labels import SourceLabel, in_force, with_label
 from schemas.label_sources import Sources
 from watching.joined import Request
 
@@ -16,7 +16,7 @@ def sources_of(declared: Sources | None) -> DeclaredSources:
 
 
 def take_label(
-    request: Request, source: str, label: KeptLabel, declared: DeclaredSources
+    request: Request, source: str, label: SourceLabel, declared: DeclaredSources
 ) -> tuple[bool, float | None]:
     """Keep a label of a request; return whether the label says anything new, and the reward that
     counts from now on, None: there is none.
@@ -35,7 +35,7 @@ def take_label(
     return True, None if found is None else found.reward
 
 
-def _is_news(request: Request, source: str, label: KeptLabel) -> bool:
+def _is_news(request: Request, source: str, label: SourceLabel) -> bool:
     """Tell whether a label is of a higher rank, or of a higher revision of the same source."""
     if request.label is None:
         return True
@@ -43,14 +43,14 @@ def _is_news(request: Request, source: str, label: KeptLabel) -> bool:
     return label.rank > rank or (source == request.label_source and label.revision > revision)
 
 
-def _only(request: Request, declared: DeclaredSources) -> dict[str, KeptLabel]:
+def _only(request: Request, declared: DeclaredSources) -> dict[str, SourceLabel]:
     """Return the label of a request that keeps no others."""
     if request.label is None:
         return {}
     rank, revision = request.label_rank
-    label = KeptLabel(request.label, rank, revision)
+    label = SourceLabel(request.label, rank, revision)
     return {request.label_source: _ranked(request.label_source, label, declared)}
 
 
-def _ranked(source: str, label: KeptLabel, declared: DeclaredSources) -> KeptLabel:
-    return KeptLabel(label.reward, declared.rank_of(source, label.rank), label.revision)
+def _ranked(source: str, label: SourceLabel, declared: DeclaredSources) -> SourceLabel:
+    return SourceLabel(label.reward, declared.rank_of(source, label.rank), label.revision)

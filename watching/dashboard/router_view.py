@@ -14,7 +14,7 @@ from drawing.pareto import Pareto
 from ground.json_values import Document
 from router_state.cache_price import usd_of
 from router_state.config import Price
-from router_state.sources.kept_labels import KeptLabel
+from router_state.sources.source_labels import SourceLabel
 from schemas import (
     AlertRaised,
     CostReported,
@@ -105,7 +105,7 @@ class RouterView:
         if before is not None and state.observed_at < before.observed_at:
             return
         if self.first is None:
-            # Savings count from the first sight; the worker's account may begin years before.
+            # Savings count from the first sight; the published state may begin years before.
             self.first = Money(state.spend_usd, state.settled)
         # Charts begin at the first decision: a router may be declared long before it is asked.
         if state.decided:
@@ -152,7 +152,7 @@ class RouterView:
         called = self._rewarded(event, request)
         if called is None:
             return
-        before, label = request.label, KeptLabel(event.reward, rank, event.revision)
+        before, label = request.label, SourceLabel(event.reward, rank, event.revision)
         declared = sources_of(self.declared and self.declared.sources)
         news, reward = take_label(request, source, label, declared)
         if not news or reward == before:
@@ -293,7 +293,7 @@ class RouterView:
 
     @property
     def spend_per_budget(self) -> float | None:
-        """Return the mean bill ÷ budget, by the worker's account."""
+        """Return the mean bill ÷ budget, as the worker publishes it."""
         return paid_per_budget(self.state)
 
     @property

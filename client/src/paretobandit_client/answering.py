@@ -1,7 +1,7 @@
 """Tell which providers name in their answers the model that answered.
 
-Others name a deployment, a route or whatever the caller called it, which says nothing of a
-redirect: Azure's deployments, gateways before several providers, servers of one's own.
+Other answers name a deployment, a route or the name in the request, and so hide a redirect: those
+of Azure's deployments, of gateways before several providers, and of one's own servers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def names_itself(provider: object, host: object = None) -> bool:
     """Tell whether an answer of this provider names the model that answered.
 
     Args:
-        host: where it was called, an address or a name; None: not known.
+        host: address or name at which the provider was called; None: not known.
 
     >>> names_itself("openai"), names_itself("azure"), names_itself("openai", "http://vllm:8000")
     (True, False, False)

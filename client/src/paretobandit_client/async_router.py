@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from paretobandit_client import checks
 from paretobandit_client.attempt import Attempt, attempts_of
+from paretobandit_client.checked_events import checked
 from paretobandit_client.client_errors import (
     NoDecision,
     Refused,
@@ -44,8 +45,8 @@ class Router(RouterReports):
     Args:
         router_id: which router.
         bootstrap: Kafka's address; by default PB_BOOTSTRAP, else 127.0.0.1:9092.
-        url: the address of a `pbstream gateway` instead, to go over HTTP (extra `http`).
-        key: its API key.
+        url: the address of a `pbstream gateway`, to connect over HTTP instead (extra `http`).
+        key: the gateway's API key.
         fallback: the model to call when no decision comes in time. None: `route` raises NoDecision
             then.
         timeout: seconds to wait for a decision.
@@ -146,29 +147,31 @@ class Router(RouterReports):
         """Return which model shall answer a prompt.
 
         Args:
-            context: features of the prompt in its place, shape (d,), the last one 1.0.
-            request_id: an id of your own: the same one gets the same decision again. Absent: a new
-                one.
+            context: features of the prompt, sent instead of the prompt, shape (d,), the last one
+                1.0.
+            request_id: an id of your own; a repeated id gets the same decision again. Absent: a new
+                id.
             session: the conversation, or an agent's run, to which the request belongs.
             session_budget_usd: dollars that all calls of the session may cost together.
-            input_tokens: how many the call will send, system prompt and history included; then only
-                the output is uncertain.
+            input_tokens: number of tokens that the call will send, system prompt and history
+                included; then only the cost of the output is uncertain.
             needs: what the model must offer, such as `{"vision": True}`, see `Needs`.
-            verifiers: those of the router that can look at this answer; None: all, empty: none. A
-                decision may then have a plan, which `attempts` follows; empty asks for one model.
+            verifiers: names of the router's verifiers that can look at this answer; None: all of
+                them. The decision may have a plan then, which `attempts` follows. Empty: no
+                verifier looks, and the decision is one model.
             follows: id of the request that this one tries again: models that have answered it are
                 ruled out while there are others.
-            verdicts, signals: about the answer of the request that `follows` names: verdicts by
-                verifier, and see `Signals`.
+            verdicts, signals: verdicts by verifier, and `Signals`, on the answer of the request
+                that `follows` names.
             fallback, timeout: replace the router's for this request.
 
         Raises:
-            Refused: the service refused the request, and why.
+            Refused: the service refused the request; the text says why.
             NoDecision: none came in time, and there is no fallback.
             ValueError: arguments that no service would take.
         """
         fallback = checks.model(fallback) if fallback else self.fallback
-        event = checks.checked(
+        event = checked(
             Ask(
                 router_id=self.router_id,
                 request_id=request_id or uuid.uuid4().hex,

@@ -33,7 +33,7 @@ class Attempt:
     """One call of a request.
 
     Attributes:
-        decision: what was decided; number: of the call, from 0.
+        decision: the decision of the request; number: the call's number, from 0.
         model: the model to call.
         verify: the verifier that the plan asks for; None: nobody needs to look at the answer.
         accept_at: the verdict from which the answer is returned; None: it is returned anyway.
@@ -78,10 +78,10 @@ class Attempt:
         self._revision += self._failed
 
     async def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
-        """Report what a verifier says of the answer: True or False, or a number from 0 to 1.
+        """Report a verifier's verdict on the answer: True or False, or a number from 0 to 1.
 
-        Where the plan's verifier says too little, the next attempt follows. One that fails or takes
-        too long is not reported: the answer counts as it is.
+        If the verdict of the plan's verifier is below `accept_at`, the next attempt follows. Report
+        nothing of a verifier that fails or takes too long: the answer counts as it is.
         """
         number = bounds.verdict(value)
         if verifier == self.verify and self.accept_at is not None:

@@ -25,7 +25,7 @@ class Attempts:
         which replaces the earlier bill. An attempt that is known already leaves the bill as it was.
 
         Args:
-            bill: of this attempt; its `revision` is the least one that the sum gets.
+            bill: the bill of this attempt; the sum's revision is at least the bill's.
         """
         known = self._requests.setdefault(request, {})
         self._requests.move_to_end(request)

@@ -92,8 +92,8 @@ def verdict(value: object) -> float:
 
 
 def plain(value: object, *, whole: bool) -> Plain | None:
-    """Return a number as Python's own; None for what is no number, or no whole one where that is
-    meant.
+    """Return a number as Python's own; None for a value that is no number or, with `whole`, no
+    whole number.
 
     >>> plain(Decimal("4"), whole=True), plain(Decimal("0.1"), whole=False), plain(4.0, whole=True)
     (4, 0.1, None)

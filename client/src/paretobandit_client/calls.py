@@ -9,7 +9,7 @@ IMAGES = frozenset({"image", "image_url", "input_image", "video", "video_url", "
 """Types of the parts of a message that have to be seen, by OpenAI's, Anthropic's and vLLM's
 forms."""
 SOUNDS = frozenset({"audio", "audio_url", "input_audio"})
-"""Types of the parts that have to be heard."""
+"""Types of the parts that a model has to hear."""
 DOCUMENTS = frozenset({"document", "file", "input_file"})
 """Types of the parts that may hold text; a turn of nothing else has to be seen."""
 BYTES_PER_TOKEN = 4

@@ -1,4 +1,4 @@
-"""Refuse arguments that the service would refuse, before anything is sent."""
+"""Refuse single values that the service would refuse, before anything is sent."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct, structs
 from msgspec.json import encode
 
 from paretobandit_client import bounds
-from paretobandit_client.client_errors import Refused
-from paretobandit_client.sent_events import Ask, Cost, Event, Needs, Reward, Signals
+from paretobandit_client.sent_events import Needs, Signals
 from paretobandit_client.text import mended
 
-E = TypeVar("E", bound=Event)
-MAX_PROMPT_BYTES = 2**20
-"""Largest prompt, in bytes of UTF-8 (the wire contract)."""
 MAX_METADATA_BYTES = 65_536
 """Largest metadata, in bytes of JSON (the wire contract)."""
 MAX_AHEAD = timedelta(minutes=5)
@@ -73,31 +69,31 @@ def utc(time: datetime | None) -> datetime | None:
     return time.astimezone(UTC)
 
 
-def needs(said: Needs | Mapping[str, object] | None) -> Needs | None:
+def needs(value: Needs | Mapping[str, object] | None) -> Needs | None:
     """Return the needs of a request. Raises ValueError for unknown ones."""
-    given = _fields_of(Needs, said, "needs", such_as="{'vision': True}")
+    given = _fields_of(Needs, value, "needs", such_as="{'vision': True}")
     if given is None:
         return None
     fields: dict[str, Any] = {field: _need(field, value) for field, value in given.items()}
     return Needs(**fields)
 
 
-def signals(said: Signals | Mapping[str, object] | None) -> Signals | None:
-    """Return what was seen of an answer. Raises ValueError for unknown signals."""
-    given = _fields_of(Signals, said, "signals", such_as="{'tests_passed': 0.5}")
+def signals(value: Signals | Mapping[str, object] | None) -> Signals | None:
+    """Return the signals about an answer. Raises ValueError for unknown signals."""
+    given = _fields_of(Signals, value, "signals", such_as="{'tests_passed': 0.5}")
     if given is None:
         return None
-    fields: dict[str, Any] = {field: _field(field, value) for field, value in given.items()}
+    fields: dict[str, Any] = {field: field_value(field, value) for field, value in given.items()}
     return Signals(**fields)
 
 
 def _fields_of(
-    kind: type[Struct], said: object, what: str, *, such_as: str
+    kind: type[Struct], value: object, what: str, *, such_as: str
 ) -> Mapping[str, object] | None:
-    """Return the fields of a part of a request. Raises ValueError for what is none."""
-    if said is None:
+    """Return the fields of a part of a request. Raises ValueError for another value."""
+    if value is None:
         return None
-    given = structs.asdict(said) if isinstance(said, kind) else said
+    given = structs.asdict(value) if isinstance(value, kind) else value
     if not isinstance(given, Mapping):
         raise ValueError(f"{what} must be a mapping, such as {such_as}, not {given!r}")
     if unknown := given.keys() - set(kind.__struct_fields__):
@@ -105,29 +101,10 @@ def _fields_of(
     return given
 
 
-def checked(event: E) -> E:
-    """Return an event that can be sent: with numbers of Python's own, and a prompt of valid
-    Unicode.
-
-    Raises:
-        ValueError: a value is none that the service takes; the message names its field.
-        Refused: the prompt is larger than any service takes.
+def field_value(field: str, value: object) -> object:
+    """Return the value of a field as it is sent. Whether None and an empty id are allowed depends
+    on the event, see `checked_events`. Raises ValueError.
     """
-    given = structs.asdict(event)
-    fields: dict[str, Any] = {field: _field(field, value) for field, value in given.items()}
-    sound = type(event)(**fields)
-    match sound:
-        case Ask():
-            _check_ask(sound)
-        case Cost():
-            _check_cost(sound)
-        case Reward():
-            _check_reward(sound)
-    return sound
-
-
-def _field(field: str, value: object) -> object:
-    """Return the value of a field as it is sent; None and an empty id are for others to judge."""
     if value is None and field not in REQUIRED:
         return None
     if field in bounds.NUMBERS:
@@ -141,7 +118,7 @@ def _field(field: str, value: object) -> object:
 
 def _need(field: str, value: object) -> object:
     if field in bounds.NUMBERS or field in bounds.NAMES:
-        return _field(field, value)
+        return field_value(field, value)
     flag = bounds.own(value)
     if not isinstance(flag, bool):
         raise ValueError(f"{field} must be True or False, not {value!r}")
@@ -172,7 +149,9 @@ def _context(value: object) -> tuple[float, ...]:
 
 def _allowed_models(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"allowed_models must be names of models, not {value!r}")
+        raise ValueError(
+            f"allowed_models must be names of models, such as ['small'], not {value!r}"
+        )
     try:
         models = tuple(bounds.name("model", one) for one in value)
     except ValueError as error:
@@ -184,7 +163,7 @@ def _allowed_models(value: object) -> tuple[str, ...]:
 
 def _verifiers(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"verifiers must be names of verifiers, not {value!r}")
+        raise ValueError(f"verifiers must be names of verifiers, such as ['tests'], not {value!r}")
     found = tuple(bounds.name("verifier", one) for one in value)
     if len(found) > bounds.VERIFIERS:
         raise ValueError(f"verifiers must be at most {bounds.VERIFIERS}, not {len(found)}")
@@ -235,50 +214,3 @@ _OTHERS: Mapping[str, Callable[[Any], object]] = {
     "verifiers": _verifiers,
 }
 """Check of each field that is neither a number nor a name."""
-
-
-def _check_ask(event: Ask) -> None:
-    bounds.name("request_id", event.request_id)
-    wants = event.needs
-    is_wordless = wants is not None and (wants.vision or wants.audio)
-    if event.prompt is None and event.context is None and not is_wordless:
-        raise ValueError(
-            "give a prompt or a context, or needs that say that the call sends an image or sound"
-        )
-    if event.session_budget_usd is not None and event.session_id is None:
-        raise ValueError("session_budget_usd needs a session")
-    if event.follows is None and not (event.verdicts is None and event.signals is None):
-        raise ValueError("verdicts and signals need follows: the request whose answer they are of")
-    if event.follows == event.request_id:
-        raise ValueError("follows names the request itself")
-    if event.prompt is not None and event.context is None and _too_large(event.prompt):
-        raise Refused(
-            "prompt_too_large",
-            f"over {MAX_PROMPT_BYTES} bytes of UTF-8",
-            router_id=event.router_id,
-            request_id=event.request_id,
-        )
-
-
-def _check_cost(event: Cost) -> None:
-    bounds.name("request_id", event.request_id)
-    if event.cost_usd is None and None in (event.input_tokens, event.output_tokens):
-        raise ValueError("a bill needs cost_usd, or both input_tokens and output_tokens")
-    cached, into = event.cached_input_tokens, event.input_tokens
-    if cached is not None and into is not None and cached > into:
-        raise ValueError(f"cached_input_tokens must be at most the {into:,} input_tokens")
-
-
-def _check_reward(event: Reward) -> None:
-    if not event.request_id and event.session_id is None:
-        bounds.name("request_id", event.request_id)
-    if event.reward is None and event.revision < 1:
-        raise ValueError(
-            "a withdrawal needs a revision above that of the label: 1 where none was said"
-        )
-    if event.cant_tell and event.reward is not None:
-        raise ValueError("cant_tell is for a label without a reward")
-
-
-def _too_large(prompt: str) -> bool:
-    return 4 * len(prompt) > MAX_PROMPT_BYTES and len(prompt.encode()) > MAX_PROMPT_BYTES

@@ -89,8 +89,8 @@ class Decision:
     """The decision about one request: the model that shall answer it.
 
     Attributes:
-        model: the model to call. Once a report names another model, it is that one, and later
-            reports name it by default.
+        model: the model to call. Once a report names another model as the called one, that model,
+            which later reports name by default.
         fallback: whether no decision came in time, so that `model` is the declared fallback;
             reports tell the service.
         route: the decision with all its terms; None for a fallback.
@@ -159,14 +159,14 @@ class Decision:
         to one of `fallbacks`, report the dollars of all attempts together.
 
         Args:
-            model: which model was called, where it was another one than `self.model`; say it in
-                the first report, be it bill or reward.
+            model: the model that was called, if it is not `self.model`; to be named in the first
+                report, a bill or a reward.
             revision: a higher one replaces the bill; absent: one more than what failed attempts
                 have reported.
             status: how the call ended: `ok`, `error`, `timeout`, `rate_limited`, `refused`,
                 `cancelled`, or `gone` if the provider has the model no more.
             retry_after_seconds: for how long the model wants to be left alone.
-            cached_input_tokens: those of the input tokens that the model's cache had.
+            cached_input_tokens: number of the input tokens that came from the model's cache.
             answered_by: which model answered, as the provider's answer names it; its dated
                 snapshots are the model itself.
             latency_ms, first_token_ms: from the call to the answer's end, and to its beginning.

@@ -60,8 +60,8 @@ class HttpLink:
 
     Args:
         url: the gateway's address, such as `https://router.example`.
-        key: the API key, if it asks for one.
-        router_id: whose key and address are tried at the start.
+        key: the API key, if the gateway asks for one.
+        router_id: the router with which the key and the address are tried at the start.
         delivery_timeout: seconds until an event that the gateway does not take is given up.
     """
 
@@ -76,7 +76,8 @@ class HttpLink:
         self._opened: aiohttp.ClientSession | None = None
 
     async def start(self, *, seconds: float) -> None:
-        """Wait until the gateway answers. Raises Unreachable: it does not, or not this caller."""
+        """Wait until the gateway answers. Raises Unreachable: the gateway does not answer, or
+        refuses this caller."""
         self._opened = aiohttp.ClientSession(
             headers={**self._headers, "Content-Type": "application/json"},
             connector=aiohttp.TCPConnector(limit=CONNECTIONS),
@@ -87,7 +88,10 @@ class HttpLink:
                 return await self._look(max(LEAST, deadline - time.monotonic()))
             except _Later as why:
                 if time.monotonic() + FIRST_PAUSE > deadline:
-                    raise Unreachable(f"the gateway at {self.url}: {why}") from None
+                    raise Unreachable(
+                        f"the gateway at {self.url}: {why}; `pbstream gateway` starts one, and "
+                        "url=… names another"
+                    ) from None
             except RouterError as error:
                 raise Unreachable(f"{error}") from None
             await asyncio.sleep(FIRST_PAUSE)

@@ -99,14 +99,16 @@ class KafkaLink:
         raises.
 
         Raises:
-            Unreachable: it did not succeed within `seconds`, and why.
+            Unreachable: connecting did not succeed within `seconds`; the text says why.
         """
         self._background = spawn(self._run())
         try:
             await asyncio.wait_for(self._connected.wait(), seconds)
         except TimeoutError:
+            advice = ": start a broker, or name another one (bootstrap=…, or PB_BOOTSTRAP)"
             raise Unreachable(
                 f"Kafka at {self._bootstrap} cannot be used yet: {self._trouble or 'no answer'}"
+                f"{advice if isinstance(self._trouble, KafkaConnectionError | None) else ''}"
             ) from None
 
     async def stop(self, *, seconds: float) -> int:

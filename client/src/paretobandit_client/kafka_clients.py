@@ -57,8 +57,8 @@ async def partitions_of(options: Options, prefix: str) -> dict[str, int]:
     wanted = {name: prefix + name for name in (*SOURCES, *ANSWERS)}
     if missing := sorted(topic for topic in wanted.values() if topic not in present):
         raise Unreachable(
-            f"no topic {', '.join(missing)}: `pbstream topics create` makes them, or rights "
-            "are missing"
+            f"no topic {', '.join(missing)}: `pbstream topics create` makes them, another prefix "
+            "(prefix=…, or PB_PREFIX) names others, or rights are missing"
         )
     return {name: present[topic] for name, topic in wanted.items()}
 

@@ -40,7 +40,7 @@ def link_of(
     kafka: Mapping[str, object] | None,
 ) -> Link:
     """Return the connection over HTTP or over Kafka, see `Router`. Raises ValueError for arguments
-    of both."""
+    of both connections."""
     if url is not None:
         _only_one_way(bootstrap=bootstrap, prefix=prefix, kafka=kafka, on_refused=on_refused)
         return _http_link(url, key=key, router_id=router_id, delivery_timeout=delivery_timeout)

@@ -25,7 +25,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from paretobandit_client.answered import Answered
 from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
-from paretobandit_client.client_errors import NoDecision, RouterError, Unreachable
+from paretobandit_client.client_errors import NoDecision, Refused, RouterError, Unreachable
 from paretobandit_client.litellm_bills import Theirs, Told, failed_of, metadata_of, took_of
 from paretobandit_client.litellm_plans import Plans, is_checked, step_of, text_of
 from paretobandit_client.litellm_reports import PluginReports
@@ -38,17 +38,32 @@ log = logging.getLogger(__name__)
 REQUEST_ID = "pb_request_id"
 """Key of a call's `metadata` that gives it an id of your own, for rewards."""
 NEEDS = "pb_needs"
-"""Key of a call's `metadata` with what it needs beside what its messages show, see `Needs`: a
-plugin is shown no tools and no response format."""
+"""Key of a call's `metadata` with needs that its messages do not show, see `Needs`: a plugin is
+shown no tools and no response format."""
+NARROWED = "_routing_plugin_candidate_models"
+"""Key of a call's metadata under which LiteLLM keeps the candidates that its plugins left."""
 SEEN = ("follows", "verdicts", "signals")
 """Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
+
+
+LIMITS = frozenset(
+    ("session_spent", "budget_spent", "cap_reached", "no_affordable_model", "chain_too_long")
+)
+"""Reasons of refusals that keep a limit: the call would break it, whichever model answered."""
+
+
+class BeyondLimit(Refused):
+    """A limit of the router refuses this call, so that it is not made."""
+
+    # LiteLLM tries a call again unless its error has such a code, and its proxy answers with it.
+    status_code = 400
 
 
 class ParetoBandit(CustomLogger):  # type: ignore[misc]
     """A plugin and callback for LiteLLM, which uses a `Router` and takes its options.
 
-    If anything fails, the call goes to the fallback if that is a candidate, else to LiteLLM's own
-    choice.
+    A call beyond a limit that the router has declared raises `BeyondLimit`. If anything else fails,
+    the call goes to the fallback if that is a candidate, else to LiteLLM's own choice.
 
     Args:
         prompt_of: makes the prompt from a call's messages; by default the text of the last user
@@ -112,16 +127,32 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
     async def run(self, context: Theirs) -> Theirs:
         """Narrow a call's candidates to the model that the service chose; LiteLLM calls this before
         each attempt.
+
+        Raises:
+            BeyondLimit: the call is not to be made.
         """
         try:
             await self._narrow(context)
             self._silence.over()
         except (NoDecision, Unreachable) as error:
             self._silence.note(error)
+        except Refused as error:
+            if error.reason in LIMITS:
+                raise BeyondLimit(
+                    error.reason,
+                    error.message,
+                    router_id=error.router_id,
+                    request_id=error.request_id,
+                ) from None
+            log.warning("no decision for this call: %s", error)
         except RouterError as error:
             log.warning("no decision for this call: %s", error)
         except Exception:
             log.exception("no decision for this call")
+        if isinstance(before := context.metadata.get(NARROWED), list):
+            # Of a group of fallbacks with a single candidate, LiteLLM takes the list of the group
+            # before, in which no deployment of this group stands.
+            before[:] = context.candidate_models
         return context
 
     async def async_pre_call_hook(
@@ -173,7 +204,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
     async def async_pre_call_deployment_hook(self, kwargs: Theirs, call_type: Theirs) -> Theirs:
         """Note which model an attempt of a call goes to, add the parameters of the chosen variant,
-        and collect an answer that has to pass; LiteLLM calls this before each.
+        and collect an answer that a verifier looks at. LiteLLM calls this before each attempt.
         """
         metadata = metadata_of(kwargs)
         signal = self._signal_of(metadata)

@@ -21,8 +21,8 @@ Told = Mapping[str, Theirs]
 
 
 def metadata_of(kwargs: Told) -> Told:
-    """Return the metadata that LiteLLM keeps of a call; some of its paths have another name for
-    them.
+    """Return the metadata that LiteLLM keeps of a call; some of LiteLLM's paths have another name
+    for the metadata.
     """
     parameters = kwargs.get("litellm_params") or {}
     found = (

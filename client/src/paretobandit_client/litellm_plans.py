@@ -34,8 +34,8 @@ class Followed:
     """An attempt under way.
 
     Attributes:
-        plans: who follows it.
-        signal: of its call, see `ParetoBandit.run`; None: nothing is decided yet.
+        plans: the plans that it belongs to.
+        signal: signal of its call, see `ParetoBandit.run`; None: nothing is decided yet.
         is_next: whether `signal` is of an attempt that is still to be begun.
     """
 
@@ -59,8 +59,8 @@ class Plans:
     """The plans of one plugin.
 
     Args:
-        answer_of: returns what verifiers look at, of a response and the messages it answers; None:
-            nothing that they could look at.
+        answer_of: returns the part of a response that verifiers look at, given the messages that it
+            answers; None: there is no such part.
         report: called with the request, the attempt, the verifier and its verdict.
     """
 
@@ -93,7 +93,7 @@ class Plans:
 
     @property
     def followed(self) -> Followed | None:
-        """Return the attempt that is under way; None: nobody would go on after this call."""
+        """Return the attempt that is under way; None: no attempt can follow this call."""
         found = FOLLOWED.get()
         return found if found is not None and found.plans is self else None
 

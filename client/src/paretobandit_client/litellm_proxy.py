@@ -20,7 +20,7 @@ from paretobandit_client.verifying import Verify
 
 
 def named(said: str) -> dict[str, Verify]:
-    """Return the verifiers of PB_VERIFIERS. Raises ValueError for what names none.
+    """Return the verifiers of PB_VERIFIERS. Raises ValueError for a name without a callable.
 
     >>> list(named("json=paretobandit_client.is_json, some = paretobandit_client.non_empty"))
     ['json', 'some']

@@ -48,7 +48,7 @@ class PluginReports:
         task.add_done_callback(self._under_way.discard)
 
     async def finish(self) -> None:
-        """Wait until all have arrived or failed."""
+        """Wait until all reports have arrived or failed."""
         while self._under_way:
             await asyncio.gather(*self._under_way, return_exceptions=True)
 

@@ -60,7 +60,7 @@ class Streams:
             stream.timer.cancel()
 
     def give_up(self) -> None:
-        """Take all for abandoned."""
+        """Treat all streams as abandoned."""
         for request_id in list(self._streams):
             self._leave(request_id)
 

@@ -96,10 +96,10 @@ def status_of(name: str, code: object = None) -> str:
 
 
 def retry_after_of(headers: Mapping[str, object], *, now: datetime) -> float | None:
-    """Return the seconds for which a model asks not to be called; None: it does not say.
+    """Return the seconds for which a model asks not to be called; None: it names none.
 
-    `Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3); some providers write parts of
-    seconds, or milliseconds into a header of their own, which is then the finer one.
+    `Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3); some providers write
+    fractions of a second. A provider's own header of milliseconds counts before it.
     """
     found = {str(name).lower(): _text(value) for name, value in headers.items()}
     for name in (*MILLISECONDS, "retry-after"):

@@ -1,4 +1,4 @@
-"""Report what calls cost, what verifiers say, and how good answers are."""
+"""Report costs of calls, verdicts of verifiers, and the quality of answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from paretobandit_client import bounds, checks
+from paretobandit_client import bounds
+from paretobandit_client.checked_events import checked
 from paretobandit_client.checks import UNANSWERED
 from paretobandit_client.client_errors import RouterError
 from paretobandit_client.link import Link
@@ -106,16 +107,16 @@ class RouterReports:
         days later; returns when Kafka has it.
 
         Args:
-            request_id: the judged answer's; None: `session_id` was judged, and each of its requests
-                gets the reward that has none of its own.
-            value: the reward; None: the source withdraws what it said, see `withdraw`.
+            request_id: id of the request whose answer was judged; None: the session was judged, and
+                each of its requests without a reward of its own gets this one.
+            value: the reward; None: the source withdraws its reward, see `withdraw`.
             source: who judged: `human`, `judge`, `user`, `metric` or another name; higher ranks
                 revise lower ones.
             model: the model that was called; to be named where it is not the decided one and the
                 bill may come later.
             revision: a higher one of the same source replaces the reward.
-            observed_at: when it was judged, with a time zone.
-            attempt: which call of its plan gave the answer; None: the last one.
+            observed_at: when the answer was judged, with a time zone.
+            attempt: number of the call whose answer was judged; None: the last call of the plan.
             cant_tell: whether the source has seen the answer and can't tell; `value` is None.
 
         Raises:
@@ -174,9 +175,9 @@ class RouterReports:
         await _all(self.reward(**{**options, **one}) for one in rewards)
 
     async def _send(self, event: Cost | Reward | Verdict) -> None:
-        checked = checks.checked(event)
+        sound = checked(event)
         try:
-            await asyncio.shield(self._link.deliver(checked))
+            await asyncio.shield(self._link.deliver(sound))
         except RouterError as error:
             # Its text says everything: the frames of the delivery would bury it.
             raise error.with_traceback(None) from None

@@ -202,8 +202,8 @@ class Cost(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The quality in [0, 1] of an answer, or without `request_id` of a session, and its source.
 
-    `reward` None withdraws what the source said; `cant_tell`: it has seen the answer and can't
-    tell.
+    `reward` None withdraws the source's reward; `cant_tell`: the source has seen the answer and
+    can't tell.
     """
 
     router_id: str
@@ -219,7 +219,7 @@ class Reward(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A verifier's word on the answer of one call, in [0, 1]; it is no reward."""
+    """A verifier's verdict on the answer of one call, in [0, 1]; a verdict is no reward."""
 
     router_id: str
     request_id: str

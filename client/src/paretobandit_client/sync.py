@@ -92,7 +92,7 @@ class SyncAttempt:
 
     @property
     def decision(self) -> SyncDecision:
-        """Return what was decided."""
+        """Return the decision of the request."""
         return SyncDecision(self.attempt.decision, self._router)
 
     @property
@@ -135,7 +135,7 @@ class SyncAttempt:
         self._router.run(self.attempt.cost(status=status, **bill))
 
     def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
-        """Report what a verifier says of the answer, see `Attempt.verdict`."""
+        """Report a verifier's verdict on the answer, see `Attempt.verdict`."""
         self._router.run(self.attempt.verdict(verifier, value, revision=revision))
 
     def check(self, answer: object) -> float | None:
@@ -207,7 +207,7 @@ class SyncRouter:
 
     @property
     def counts(self) -> Counts:
-        """Return what happened since the start."""
+        """Return the outcomes of calls of `route` since the start."""
         return self._opened.counts
 
     def route(self, prompt: str | None = None, **options: Any) -> SyncDecision:
@@ -261,7 +261,7 @@ class SyncRouter:
         attempt: int | None = None,
         revision: int = 0,
     ) -> None:
-        """Report what a verifier says of an answer, see `Router.verdict`."""
+        """Report a verifier's verdict on an answer, see `Router.verdict`."""
         said = self._opened.verdict(request_id, verifier, value, attempt=attempt, revision=revision)
         self.run(said)
 

@@ -1,4 +1,4 @@
-"""Have a verifier look at an answer. One that fails or takes too long counts as not run."""
+"""Have a verifier look at an answer. A verifier that fails or takes too long counts as not run."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class Verifier:
 
 
 class TooManyThreads(Exception):
-    """Too many looks of a verifier are under way."""
+    """Too many calls of a verifier run at the same time."""
 
 
 def verifiers_of(given: Mapping[str, Verify | Verifier]) -> dict[str, Verifier]:
-    """Return verifiers by their names. Raises ValueError for what is none."""
+    """Return verifiers by their names. Raises ValueError for an object that is no verifier."""
     return {
         bounds.name("verifier", name): one if isinstance(one, Verifier) else Verifier(one)
         for name, one in given.items()
@@ -92,7 +92,7 @@ def verifiers_of(given: Mapping[str, Verify | Verifier]) -> dict[str, Verifier]:
 
 
 async def verdict_of(name: str, verifier: Verifier, answer: object) -> float | None:
-    """Return a verdict in [0, 1]. None: the verifier gave none in time, and the log says why."""
+    """Return a verdict in [0, 1]. None: no verdict came in time, and the log says why."""
     looking = asyncio.create_task(verifier.verdict(answer))
     try:
         # Unlike asyncio.wait_for, this does not wait for one that takes no notice of its end.

@@ -28,7 +28,7 @@ from router_state.config import LIVE, ModelConfig, Price, RouterConfig
 from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_member import LONG, Family
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Model, Report, Told
+from router_state.families.family_reports import MemberPrior, Model, Report
 from router_state.families.family_sums import sums_of
 from router_state.kernel import GROWTH
 from router_state.kernel.learning.gaussian import alike
@@ -78,7 +78,7 @@ def decide(engine: Played, turn: int) -> float:
     return (time.process_time() - began) / TIMED
 
 
-def take_over(engines: list[Played], told: list[list[Told]]) -> None:
+def take_over(engines: list[Played], told: list[list[MemberPrior]]) -> None:
     """Let each member take over the sums that its family sent."""
     for engine, notes in zip(engines, told, strict=True):
         for note in notes:
@@ -101,14 +101,14 @@ class Times:
         return whole / (GROWTH * min(requests, LONG))
 
 
-def timed(engines: list[Played]) -> tuple[Times, list[Report], list[list[Told]]]:
+def timed(engines: list[Played]) -> tuple[Times, list[Report], list[list[MemberPrior]]]:
     """Return how long each part takes, and what was reported and told."""
     kept: dict[str, Model] = {}
     owner, reports = FamilyOwner("all", kept.get), []
     began = time.process_time()
     for name, engine in zip(NAMES, engines, strict=True):
         reports.append(membership(engine).reported(name, ""))
-        owner.hear(reports[-1])
+        owner.take_report(reports[-1])
     reported = time.process_time() - began
     kept.update({name: model for name, model in owner.fresh.items() if model is not None})
     owner.fresh.clear()
@@ -118,7 +118,7 @@ def timed(engines: list[Played]) -> tuple[Times, list[Report], list[list[Told]]]
     estimated = time.process_time() - began
     owner.take(estimating)
     began = time.process_time()
-    told = [owner.tell(name) for name in NAMES]
+    told = [owner.priors_for(name) for name in NAMES]
     answered = time.process_time() - began
     began = time.process_time()
     take_over(engines, told)
@@ -142,7 +142,7 @@ def at_owner(reports: list[Report]) -> float:
     families = Families(table, {})
     owner = families.owner("all")
     for one in packed:
-        owner.hear(msgpack.decode(one, type=Report))
+        owner.take_report(msgpack.decode(one, type=Report))
     estimating = owner.estimating()
     estimating.run()
     owner.take(estimating)
@@ -155,7 +155,7 @@ def at_owner(reports: list[Report]) -> float:
     return traced() / MEMBERS
 
 
-def beside_router(told: list[list[Told]]) -> float:
+def beside_router(told: list[list[MemberPrior]]) -> float:
     """Return the bytes that a router takes more as a member."""
     packed = [[msgpack.encode(one) for one in notes] for notes in told[:MEASURED]]
     tracemalloc.start()
@@ -166,7 +166,7 @@ def beside_router(told: list[list[Told]]) -> float:
     forget_cached()
     base = tracemalloc.get_traced_memory()[0]
     for name, engine, notes in zip(NAMES, engines, packed, strict=False):
-        take_over([engine], [[msgpack.decode(one, type=Told) for one in notes]])
+        take_over([engine], [[msgpack.decode(one, type=MemberPrior) for one in notes]])
         stored(table, name, engine)
     return (traced() - base) / MEASURED
 

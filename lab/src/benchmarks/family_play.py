@@ -26,10 +26,10 @@ class Household:
         self.sums: dict[str, Model] = {}
         self.owner = FamilyOwner("all", self.sums.get)
 
-    def hear(self, report: Report) -> None:
+    def take_report(self, report: Report) -> None:
         """Take in a report; estimate anew where evidence has grown."""
         owner = self.owner
-        owner.hear(report)
+        owner.take_report(report)
         if owner.is_due:
             estimating = owner.estimating()
             estimating.run()
@@ -54,7 +54,7 @@ class Player:
         if family is not None:
             config = replace(config, capabilities={"family": FamilyDeclared("all")})
         self.engine = Played.start(config)
-        self.told_of = (0, 0)
+        self.reported = (0, 0)
         self.at = 0
         self.bills: deque[int] = deque()
         self.labels: deque[int] = deque()
@@ -74,7 +74,7 @@ class Player:
             self._bill(self.bills.popleft())
         while self.labels and self.labels[0] < i - LABELS_LATE:
             self._label(self.labels.popleft())
-        if (member := self.member) is not None and member.is_due(self.told_of):
+        if (member := self.member) is not None and member.is_due(self.reported):
             self._exchange(member)
         record = self.engine.decide(str(i), tenant.contexts[i], now=float(i))
         self.chosen[i] = tenant.models.index(record.model)
@@ -100,9 +100,9 @@ class Player:
     def _exchange(self, member: Family) -> None:
         """Report, and take over what the others say."""
         assert self.family is not None
-        self.family.hear(member.reported(self.name, ""))
-        self.told_of = member.seen
-        for told in self.family.owner.tell(self.name):
+        self.family.take_report(member.reported(self.name, ""))
+        self.reported = member.seen
+        for told in self.family.owner.priors_for(self.name):
             self.engine.play(told, float(self.at))
 
 

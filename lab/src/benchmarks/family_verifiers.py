@@ -57,18 +57,18 @@ class Member:
         config = engine.state.config
         capabilities = {**config.capabilities, "family": FamilyDeclared("all")}
         self.engine = Played.start(replace(config, capabilities=capabilities))
-        self.told_of, self.fee = (0, 0), fee
+        self.reported, self.fee = (0, 0), fee
         self.exchange(0.0)
 
     def exchange(self, now: float) -> None:
         """Report, and take over what the others say."""
         member = self.engine.state.having(Family)
         assert member is not None
-        if now and not member.is_due(self.told_of):
+        if now and not member.is_due(self.reported):
             return
-        self.house.hear(self.said(member.reported(self.name, "")))
-        self.told_of = member.seen
-        for told in self.house.owner.tell(self.name):
+        self.house.take_report(self.said(member.reported(self.name, "")))
+        self.reported = member.seen
+        for told in self.house.owner.priors_for(self.name):
             self.engine.play(told, now)
 
     def said(self, report: Report) -> Report:

@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from router_state.families.family_evidence import own_sums
-from router_state.families.family_held import Share
 from router_state.families.family_sums import Sums
+from router_state.families.outside_sums import Share
 from router_state.kernel import Regression, SharedPrior, conclude_with
 
 GROWTH = 0.16

@@ -94,8 +94,11 @@ cdef void multiply_by_arms(
     for first in range(0, n, BLOCK):
         widen(held + first * d, BLOCK * d, block)
         for k in range(2 * K):
+            if first + BLOCK <= n:
+                multiply_block(block, d, behind(thetas, k * d), behind(found, k * n + first))
+                continue
             multiply_block(block, d, behind(thetas, k * d), products)
-            for row in range(min(BLOCK, n - first)):
+            for row in range(n - first):
                 found[k * n + first + row] = products[row]
 
 

@@ -93,7 +93,7 @@ class KinWorld(World):
 
     def taken(self, router_id: str) -> dict[str, float]:
         """Return by model for how many requests the family's prior counted."""
-        held = self.member(router_id).held
+        held = self.member(router_id).outside_sums
         return {name: one.taken[0].count for name, one in held.items() if one.taken[0] is not None}
 
     def families(self, name: str) -> Families:
@@ -129,7 +129,7 @@ async def test_members_on_other_workers_learn_from_each_other() -> None:
     found = await world()
     for name in ROUTERS[:3]:
         assert found.taken(name)["large"] > 5.0
-        assert found.member(name).standing.members == 2
+        assert found.member(name).place.members == 2
     assert not found.letters()
 
 
@@ -339,8 +339,8 @@ async def test_a_forged_prior_is_a_dead_letter_and_changes_nothing() -> None:
         "router_id": name,
         "family": "support",
         "member_id": name,
-        "born": member.standing.born,
-        "n": member.standing.n + 100,
+        "born": member.place.born,
+        "n": member.place.n + 100,
         "models": {"small": {"rewards": "AAAA", "bills": ""}},
         "observed_at": "2027-01-01T00:00:00Z",
     }

@@ -166,6 +166,8 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(
         (["request"], None, "give a prompt in quotes"),
         (["request", "a prompt", "--context", "-"], "[1.0]", "give a prompt in quotes"),
         (["request", "--context", "-"], "not json", "not hold a JSON array of numbers"),
+        (["request", "--context", "[1.0, x]"], None, "not hold a JSON array of numbers"),
+        (["request", "--context", "1.0"], None, "No such file or directory; give a JSON array"),
         (["request", "hi", "--router", "a b"], None, "not a router id"),
         (
             ["models", "add", "", "--input-price", "1", "--output-price", "1"],
@@ -220,8 +222,11 @@ def test_wrong_usage_exits_with_2_and_a_hint(
     assert says in result.output
 
 
-def test_a_request_that_would_be_refused_is_not_sent() -> None:
-    result = run("request", "--context", "-", stdin="[0.5, 0.5]")
+@pytest.mark.parametrize("given", ["-", "[0.5, 0.5]", "FILE"])
+def test_a_request_that_would_be_refused_is_not_sent(given: str, tmp_path: Path) -> None:
+    (tmp_path / "numbers.json").write_text("[0.5, 0.5]")
+    where = str(tmp_path / "numbers.json") if given == "FILE" else given
+    result = run("request", "--context", where, stdin="[0.5, 0.5]")
     assert result.exit_code == 1
     assert "wrong_context" in result.output
     assert "last one 1.0" in result.output

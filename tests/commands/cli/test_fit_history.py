@@ -105,13 +105,13 @@ def test_what_a_family_knows_is_fitted_to_its_members_and_begins_another(
     assert {one.model for one in known.models} == set(MODELS)
     owner = FamilyOwner("sales", lambda piece: None)
     owner.bring(brought_of(known))
-    owner.hear(Report("sales", "new", 1, 0, D, "", names=MODELS))
+    owner.take_report(Report("sales", "new", 1, 0, D, "", names=MODELS))
     models = {name: ModelConfig(Price(0.1, 0.4)) for name in MODELS}
     joined = {"family": FamilyDeclared("sales")}
     newcomer = Played.start(
         RouterConfig(models, None, D, "live", LIVE, capabilities=joined, offset=1)
     )
-    for prior in owner.tell("new"):
+    for prior in owner.priors_for("new"):
         newcomer.play(prior, 0.0)
     x = np.eye(D)[-1]
     rewards = {arm.name: arm.rewards.predict(x) for arm in newcomer.state.arms}

@@ -39,8 +39,8 @@ def values(sums: Sums) -> dict[str, float]:
 
 def test_what_is_counted_is_added_and_states_are_the_worst() -> None:
     sums = Sums(CollectorRegistry())
-    sums.said(0, page(events=3, ready=1, partitions=5))
-    sums.said(1, page(events=4, ready=0, partitions=3, seconds=0.2))
+    sums.take(0, page(events=3, ready=1, partitions=5))
+    sums.take(1, page(events=4, ready=0, partitions=3, seconds=0.2))
     found = values(sums)
     assert found["pb_events_total"] == found["pb_event_seconds_count"] == 7
     assert (found["pb_event_seconds_bucket0.025"], found["pb_event_seconds_bucket0.25"]) == (3, 7)
@@ -50,14 +50,14 @@ def test_what_is_counted_is_added_and_states_are_the_worst() -> None:
 
 def test_no_count_falls_when_a_member_is_replaced() -> None:
     sums = Sums(CollectorRegistry())
-    sums.said(0, page(events=3, ready=1, partitions=5))
-    sums.said(1, page(events=4, ready=1, partitions=3))
+    sums.take(0, page(events=3, ready=1, partitions=5))
+    sums.take(1, page(events=4, ready=1, partitions=3))
     for _ in range(2):
         sums.ended(0)
         found = values(sums)
         assert (found["pb_events_total"], found["pb_partitions"]) == (7, 3)
-    sums.said(0, page(events=2, ready=1, partitions=4))
-    sums.said(1, page(events=5, ready=1, partitions=4))
+    sums.take(0, page(events=2, ready=1, partitions=4))
+    sums.take(1, page(events=5, ready=1, partitions=4))
     found = values(sums)
     assert (found["pb_events_total"], found["pb_partitions"]) == (10, 8)
 
@@ -93,7 +93,7 @@ async def test_a_member_that_ends_while_others_are_asked_is_counted_once(
 
 def test_sums_are_what_a_worker_would_say() -> None:
     sums, one = Sums(CollectorRegistry()), page(events=3, ready=1, partitions=5)
-    sums.said(0, one)
+    sums.take(0, one)
 
     def series(text: str) -> list[tuple[object, ...]]:
         metrics = text_string_to_metric_families(text)

@@ -61,11 +61,11 @@ def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path)
         ({"models": {"small": {**MODEL, "price": 1}}}, "models.small.price: no such field"),
         (
             {"models": {"small": {**MODEL, "input_price_per_m": -1}}},
-            "models.small.input_price_per_m: should be greater than",
+            "models.small.input_price_per_m: is -1; it must be at least 0",
         ),
-        ({"models": {"small": {}}}, "models.small.output_price_per_m: Field required"),
-        ({"models": {"": MODEL}}, 'models."": String should have at least 1 character'),
-        ({"caps": {"hour": {"usd": 0, "mode": "soft"}}}, "caps.hour.usd: should be greater than 0"),
+        ({"models": {"small": {}}}, "models.small.output_price_per_m: is missing"),
+        ({"models": {"": MODEL}}, 'models."": must have at least 1 character'),
+        ({"caps": {"hour": {"usd": 0, "mode": "soft"}}}, "caps.hour.usd: is 0; it must be above 0"),
         ({"caps": {"week": {"usd": 1}}}, "caps.week: no such field"),
         (
             {"models": {"small": {**MODEL, "offers": {"tool": True}}}},
@@ -78,9 +78,14 @@ def test_a_number_is_a_number_however_it_is_written(number: str, tmp_path: Path)
         ({"budget": [{"usd": 5, "per": "day", "every": 1}]}, "budget.0.every: no such field"),
         ({"budget": {"usd": 5, "per": "day", "carri": "none"}}, "budget.carri: no such field"),
         ({"min_reward": {"of_bets": 1.0}}, "min_reward.of_bets: no such field"),
-        ({"gamma": 2}, "gamma: should be less than or equal to 1"),
-        ({"router_id": "a b"}, "router_id: String should match"),
-        ({"epsilon": "much"}, "epsilon: should be a valid number"),
+        ({"gamma": 2}, "gamma: is 2; it must be at most 1"),
+        ({"router_id": "a b"}, "router_id: must match the pattern"),
+        ({"epsilon": "much"}, "epsilon: is the text 'much'; it must be a number"),
+        ({"epsilon": "0.1"}, "epsilon: is the text '0.1'; it must be a number"),
+        ({"router_id": 7}, "router_id: is a whole number; it must be a text: put it in quotes"),
+        ({"max_attempts": True}, "max_attempts: is true or false; it must be a whole number"),
+        ({"when_spent": "cheap"}, "when_spent: must be 'cheapest', 'refuse' or 'overrun'"),
+        ({"seed": 2**70}, "seed: is 1180591620717411303424; it must be at most"),
     ],
 )
 def test_every_fault_is_named_with_its_place(
@@ -89,6 +94,47 @@ def test_every_fault_is_named_with_its_place(
     with pytest.raises(Failure) as raised:
         read_file(written(tmp_path, yaml.safe_dump({**ROUTER, **change})))
     assert says in raised.value.message
+
+
+@pytest.mark.parametrize("number", [".nan", ".inf", "-.INF", "1e400", "010", "1:30", "2026-01-01"])
+@pytest.mark.parametrize("field", ["gamma", "models.small.input_price_per_m", "caps.day.usd"])
+def test_what_yaml_alone_takes_for_a_number_is_a_fault_of_its_field(
+    field: str, number: str, tmp_path: Path
+) -> None:
+    document = orjson.loads(orjson.dumps({**ROUTER, "caps": {"day": {"usd": 1, "mode": "hard"}}}))
+    put(document, field.split("."), "HERE")
+    with pytest.raises(Failure) as raised:
+        read_file(written(tmp_path, yaml.safe_dump(document).replace("HERE", number)))
+    _, fault = raised.value.message.splitlines()
+    assert fault.startswith(f"  {field}: is ") and fault.endswith("number")
+
+
+@pytest.mark.parametrize("text", [".nan", "1e400"])
+def test_a_value_on_the_command_line_that_is_not_finite_is_a_fault_and_removes_nothing(
+    text: str,
+) -> None:
+    document = {**ROUTER}
+    put(document, ["budget_usd_per_request"], value_of(text))
+    assert [fault.partition(":")[0] for fault in faults(document)] == ["budget_usd_per_request"]
+
+
+def test_a_date_needs_no_quotes(tmp_path: Path) -> None:
+    text = yaml.safe_dump(ROUTER).replace("output", "retires_at: 2031-01-31\n    output")
+    assert read_file(written(tmp_path, text))["models"]["small"]["retires_at"] == "2031-01-31"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("models:\n\tsmall: {}", "line 2, column 1: .*indent with spaces, not with tabs"),
+        ("a:\n  b: 1\n c: 2", "line 3, column 2: .*lines of one level begin in the same column"),
+        ("router_id:chat\nmodels: {}", "line 2, column 7: .*a blank behind the colon"),
+        ('a: "b', "a quote is open"),
+    ],
+)
+def test_what_is_no_yaml_is_named_with_what_to_do(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=f"chat.yaml is not YAML of a router: .*{says}"):
+        read_file(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -176,10 +222,10 @@ def test_what_is_left_empty_goes() -> None:
         ),
         (
             {"budget": {"usd": 1, "per": "day", "carry": -1}},
-            "budget.carry: should be greater than or equal to 0",
+            "budget.carry: is -1; it must be at least 0",
         ),
-        ({"min_reward": 1.5}, "min_reward: should be less than or equal to 1"),
-        ({"min_reward": {"of_best": 2}}, "min_reward.of_best: should be less than or equal to 1"),
+        ({"min_reward": 1.5}, "min_reward: is 1.5; it must be at most 1"),
+        ({"min_reward": {"of_best": 2}}, "min_reward.of_best: is 2; it must be at most 1"),
     ],
 )
 def test_a_fault_stands_where_the_file_has_it(fields: dict[str, Any], said: str) -> None:

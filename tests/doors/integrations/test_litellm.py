@@ -396,6 +396,32 @@ async def test_a_fallback_of_litellm_itself_is_paid_and_judged_by_its_name_in_th
     assert bills(engine, "gpt-4o-mini") == 0.0
 
 
+async def test_a_group_of_one_fallback_answers_for_one_that_was_narrowed_also_while_it_cools_down(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """LiteLLM would look for the chosen model of the first group in the second one."""
+    router = smart(
+        bandit,
+        "openai/gpt-4o-mini",
+        "openai/gpt-4o",
+        num_retries=0,
+        fallbacks=[{"smart": ["backup"]}],
+        allowed_fails=0,
+        cooldown_time=600,
+    )
+    for deployment in router.model_list:
+        deployment["litellm_params"]["mock_response"] = BOOM
+    answers = {"model": "openai/gpt-4.1", "api_key": "none", "mock_response": "from afar"}
+    router.add_deployment(litellm.Deployment(model_name="backup", litellm_params=answers))
+    for count in range(1, 7):
+        said = await router.acompletion("smart", HELLO)
+        assert said.choices[0].message.content == "from afar"
+        await books(service, bandit.router_id, settled=count)
+    engine = await all_answered(service, bandit.router_id)
+    assert {record.called for record in engine.records.values()} == {"openai/gpt-4.1"}
+    assert all(record.bill.cost_usd > 0.0 for record in engine.records.values() if record.bill)
+
+
 async def all_answered(service: RunningService, router_id: str) -> Engine:
     """Return a router's engine once every request has the bill of its answer."""
     for _ in range(1000):
@@ -536,6 +562,36 @@ async def test_a_turn_of_an_image_or_of_sound_alone_is_decided_and_billed(
     for record in (await service.engine(name)).records.values():
         assert record.x is not None and record.x.tolist() == [0.0, 1.0]
         assert record.input_tokens
+
+
+async def test_a_call_beyond_a_limit_is_not_made_and_any_other_refusal_goes_on(
+    service: RunningService, litellm: Any, bandit: ParetoBandit
+) -> None:
+    """Whose run has spent its budget, and who said to refuse then, pays for no further call."""
+    name = "test_a_call_beyond_a_limit_is_not_made_and_any_other_refusal_goes_on"
+    from paretobandit_client.litellm import BeyondLimit
+
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o", num_retries=2)
+    await router.acompletion("smart", HELLO, metadata={"session_id": "s"})
+    before = await books(service, name, settled=1)
+    models = {"gpt-4o-mini": {"input_price_per_m": 0.15, "output_price_per_m": 0.6}}
+    spent = {"budget_usd": 1e-6, "when_spent": "refuse"}
+    declared = {"router_id": name, "models": models, "dimensions": 2, "sessions": spent}
+    sent = await service.send("routers", declared)
+    await books(service, name, config_offset=sent.offset)
+    for stream in (False, True):
+        with pytest.raises(BeyondLimit, match=r"session_spent: .*end the run") as raised:
+            await router.acompletion("smart", HELLO, stream=stream, metadata={"session_id": "s"})
+        assert raised.value.status_code == 400
+    await service.send("routers", {**declared, "models": {}, "sessions": None})
+    await service.until(
+        lambda: service.lambda_of(name)["config_offset"] > sent.offset, "no model is left"
+    )
+    answer = await router.acompletion("smart", HELLO)  # empty_portfolio limits nothing
+    assert answer.choices[0].message.content.startswith("from openai/")
+    await service.until(lambda: service.reasons()["empty_portfolio"], "a refusal that goes on")
+    assert service.reasons()["session_spent"] == 2  # LiteLLM has not tried them again
+    assert service.lambda_of(name)["spend_usd"] == before["spend_usd"]
 
 
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:

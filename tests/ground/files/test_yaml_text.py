@@ -24,9 +24,7 @@ REFUSED = {
     "a merge": ("<<: {a: 1}", "line 1, column 1: a name here is text"),
     "a list for a name": ("? [a]\n: 1", "line 1, column 3: a name here is text"),
     "a tag": ("a: !!timestamp soon", "line 1, column 4: a tag"),
-    "a date of no calendar": ("a: 2026-13-45", "line 1, column 4: month must be"),
     "a number of many digits": (f"a: {'9' * 5000}", "line 1, column 4: a number of 5,000"),
-    "a number to the base of 60": (f"a: 1{':10' * 99_999}", "a number of 299,998 characters"),
     "two documents": ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document"),
     "more values than a router has": ("- 1\n" * (MOST_VALUES + 1), "more than 500,000 values"),
     "no YAML": ("{", "line 2, column 1: "),
@@ -81,3 +79,13 @@ def test_what_is_as_deep_as_allowed_and_json_are_read() -> None:
     assert load_yaml("[" * DEEPEST + "]" * DEEPEST) is not None
     assert load_yaml('{"a": 1e-4, "b": [true, null, "no"]}') == {"a": 1e-4, "b": [True, None, "no"]}
     assert load_yaml("") is None
+
+
+def test_values_are_those_of_json() -> None:
+    """YAML has more: dates, numbers that are not finite, octal ones, base 60."""
+    dates = "2026-13-45", "2026-01-01", "2026-01-01T00:00:00Z"
+    for text in (*dates, ".nan", "-.inf", "010", "1:30"):
+        assert load_yaml(f"a: {text}") == {"a": text}
+    assert load_yaml(f"a: 1{':10' * 99_999}") == {"a": f"1{':10' * 99_999}"}
+    numbers = "[0, -3, +4, 1_000, 0x1f, .5, 5., 0.1, 1e5, 1.5E-3, -2e+3]"
+    assert load_yaml(numbers) == [0, -3, 4, 1000, 31, 0.5, 5.0, 0.1, 1e5, 0.0015, -2000.0]

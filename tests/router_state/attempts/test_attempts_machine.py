@@ -150,6 +150,8 @@ class Attempted(RuleBasedStateMachine):
             assert isinstance(changes.refusal, errors.UnknownRequest)
         elif attempt >= steps:
             assert isinstance(changes.refusal, errors.AttemptBeyondPlan)
+            calls = "0 alone" if steps == 1 else f"0 to {steps - 1}"
+            assert f"none of the request's calls, {calls}" in str(changes.refusal)
         if changes.outcome in (Outcome.REFUSED, Outcome.DUPLICATE):
             assert freeze(self.engine) == before
         elif steps > 1 and record is not None and record.plan is not None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.feedback.core_events import asked
+from agents.taking.core_events import asked
 from benchmarks.played import Played
 from router_state.attempts.following import MOST_REQUESTS, ChainTooLong
 from router_state.attempts.verdicts import Attempts

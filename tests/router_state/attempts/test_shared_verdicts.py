@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.played import Played
-from router_state.attempts.shared_verdicts import LEAST_VERDICTS_TOLD, SharedVerdicts
+from router_state.attempts.shared_verdicts import LEAST_VERDICTS_SHARED, SharedVerdicts
 from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import LIVE, ModelConfig, Price, RouterConfig
 from router_state.events import Judged, Verified
 from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_member import Family
-from router_state.families.family_reports import Model, Told
+from router_state.families.family_reports import MemberPrior, Model
 from router_state.kernel import VerdictTable
 from router_state.shared_numbers import Numbers, bytes_of
 from router_state.state import restoring, state_pieces
@@ -41,17 +41,17 @@ def learned(seed: int, labels: int) -> tuple[VerdictTable, SharedVerdicts]:
 
 
 def test_nothing_leaves_before_twenty_labels() -> None:
-    for count in (LEAST_VERDICTS_TOLD - 1, LEAST_VERDICTS_TOLD):
+    for count in (LEAST_VERDICTS_SHARED - 1, LEAST_VERDICTS_SHARED):
         table, sums = learned(1, count)
-        W = [numbers.precision[:2].sum() for numbers in sums.tellable(table).values()]
-        assert any(one > 0.0 for one in W) is (count >= LEAST_VERDICTS_TOLD)
+        W = [numbers.precision[:2].sum() for numbers in sums.shareable(table).values()]
+        assert any(one > 0.0 for one in W) is (count >= LEAST_VERDICTS_SHARED)
 
 
 def test_a_model_with_few_labels_tells_the_mean_of_all() -> None:
     table, sums = learned(2, 40)
-    means = [numbers.means[:2] for numbers in sums.tellable(table).values()]
+    means = [numbers.means[:2] for numbers in sums.shareable(table).values()]
     assert all(
-        table.array[10 + 9 * k + 6 : 10 + 9 * k + 8].sum() < LEAST_VERDICTS_TOLD for k in range(3)
+        table.array[10 + 9 * k + 6 : 10 + 9 * k + 8].sum() < LEAST_VERDICTS_SHARED for k in range(3)
     )
     np.testing.assert_allclose(means[0], means[1])
 
@@ -60,7 +60,7 @@ def test_a_model_with_few_labels_tells_the_mean_of_all() -> None:
 def test_who_is_told_knows_what_verdicts_mean_before_the_first_label(seed: int) -> None:
     known, sums = learned(seed, 600)
     table, own = VerdictTable(2, NAMES), SharedVerdicts(2)
-    assert own.take({**sums.tellable(known)}, table)
+    assert own.take({**sums.shareable(known)}, table)
     assert table.is_sound()
     for k in range(3):
         for j in range(2):
@@ -75,9 +75,9 @@ def test_what_was_told_is_taken_back_whole(seed: int) -> None:
     _, ours = learned(seed + 1, 50)
     tables = [VerdictTable(2, NAMES) for _ in range(2)]
     for table in tables:
-        ours.told = {"a": [0.0] * 4}
+        ours.others = {"a": [0.0] * 4}
         ours.take({"a": None}, table)
-    ours.take({**sums.tellable(known)}, tables[0])
+    ours.take({**sums.shareable(known)}, tables[0])
     assert not np.allclose(tables[0].array, tables[1].array)
     ours.take(dict.fromkeys(NAMES), tables[0])
     np.testing.assert_allclose(tables[0].array, tables[1].array, atol=1e-9)
@@ -86,16 +86,16 @@ def test_what_was_told_is_taken_back_whole(seed: int) -> None:
 def test_what_was_told_is_not_told_on() -> None:
     known, sums = learned(3, 600)
     table, own = VerdictTable(2, NAMES), SharedVerdicts(2)
-    own.take({**sums.tellable(known)}, table)
-    assert own.tellable(table) == {}
+    own.take({**sums.shareable(known)}, table)
+    assert own.shareable(table) == {}
 
 
 def test_who_joins_later_tells_what_its_table_had_learned() -> None:
     known, sums = learned(4, 600)
     later = SharedVerdicts(2)
     later.begin(known)
-    for name, numbers in later.tellable(known).items():
-        mean = sums.tellable(known)[name].means[:2]
+    for name, numbers in later.shareable(known).items():
+        mean = sums.shareable(known)[name].means[:2]
         np.testing.assert_allclose(numbers.means[:2], mean, atol=1.0)
 
 
@@ -119,14 +119,14 @@ def play(engine: Played, count: int) -> None:
         engine.play(Judged(str(i), right, attempt=0))
 
 
-def told(engine: Played, n: int, z: float) -> Told:
+def told(engine: Played, n: int, z: float) -> MemberPrior:
     """Return what others say of the verifier of two models."""
     numbers = Numbers(np.full(4, 20.0), 20.0 * np.array([-z, z, 1.0, 6.0]))
     models = engine.state.arms.names[:2]
     one = Model(b"", b"", {"attempts:v": bytes_of(numbers)})
     member = engine.state.having(Family)
     assert member is not None
-    return Told("all", member.standing.born, n, dict.fromkeys(models, one))
+    return MemberPrior("all", member.place.born, n, dict.fromkeys(models, one))
 
 
 def test_a_member_with_a_verifier_goes_on_from_its_record_as_if_it_had_never_stopped() -> None:
@@ -155,7 +155,7 @@ def test_a_member_tells_of_its_verifiers_and_gives_back_what_it_took() -> None:
     config = engine.state.config
     capabilities = {"attempts": config.capabilities["attempts"]}
     engine.configure(replace(config, capabilities=capabilities), now=401.0)
-    assert not attempts.evidence.shared["v"].told
+    assert not attempts.evidence.shared["v"].others
 
 
 def test_verdicts_that_others_told_of_are_shown_apart() -> None:
@@ -178,7 +178,7 @@ def test_verdicts_that_others_told_of_are_shown_apart() -> None:
 def test_what_others_told_counts_for_as_many_labels_as_they_had(count: int) -> None:
     known, sums = learned(5, count)
     own = SharedVerdicts(2)
-    own.take({**sums.tellable(known)}, VerdictTable(2, NAMES))
+    own.take({**sums.shareable(known)}, VerdictTable(2, NAMES))
     models = [{"model": name, "verdicts": 0} for name in NAMES]
-    shown: Any = own.shown({"models": models})["models"]
+    shown: Any = own.with_family_counts({"models": models})["models"]
     assert sum(one["family_labels"] for one in shown) == pytest.approx(count, rel=0.25)

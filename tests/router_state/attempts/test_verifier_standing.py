@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import Verifier
-from router_state.attempts.verifier_standing import Told, standings
+from router_state.attempts.verifier_standing import LastStandings, standings
 from schemas.verifiers import VerifierStanding
 
 MODELS = ("large", "small")
@@ -69,7 +69,7 @@ def test_a_good_verifier_and_a_coin_are_told_apart(passes: float, stops: float) 
 
 
 def test_a_standing_is_told_again_until_something_is_learned_or_declared() -> None:
-    tables, before = Tables(), Told()
+    tables, before = Tables(), LastStandings()
     tables.declare({"judge": Verifier(4e-5)}, MODELS)
     (first,) = standings(tables, before)
     assert standings(tables, before)[0] is first

@@ -28,7 +28,7 @@ def learned(seed: int) -> tuple[Played, Exchange]:
     state = engine.state
     exchange = Exchange(state.arms, state.journal)
     for arm in state.arms:
-        exchange.known.add(arm.name)
+        exchange.met.add(arm.name)
     return engine, exchange
 
 
@@ -45,7 +45,7 @@ def test_own_evidence_does_not_move_with_what_is_told(seed: int, times: int) -> 
     before = exchange.own(0, 0.997)
     for k in range(times):
         exchange.replace([{"a": told(seed + k)}, {}], 0.997)
-        assert set(exchange.held) == {"a"} and exchange.pieces == (f"{PIECE}a",)
+        assert set(exchange.outside) == {"a"} and exchange.pieces == (f"{PIECE}a",)
     exchange.give_back(0.997)
     after = exchange.own(0, 0.997)
     for name in "ab":
@@ -61,6 +61,6 @@ def test_a_record_of_what_is_held_is_read_back_or_is_damaged() -> None:
     body = bytes(held.body)
     other = Exchange(engine.state.arms, engine.state.journal)
     other.restore(lambda piece: body if piece == f"{PIECE}a" else b"")
-    assert other.is_finite and other.held["a"].taken == held.taken
+    assert other.is_finite and other.outside["a"].taken == held.taken
     with pytest.raises(DamagedState, match="family"):
         other.restore(lambda _: body[:-1])

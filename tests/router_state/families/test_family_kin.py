@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from router_state.changes import Journal
 from router_state.families.family_evidence import own_sums
 from router_state.families.family_fit import fit
-from router_state.families.family_held import Share
 from router_state.families.family_kin import Kin
 from router_state.families.family_statements import Members
 from router_state.families.family_sums import Sums, bytes_of, sums_of
+from router_state.families.outside_sums import Share
 from router_state.kernel import Regression, SharedPrior, conclude_with
 from router_state.learning.guess import COSTS, REWARDS, Guess
 
@@ -49,8 +49,8 @@ def test_the_others_say_what_the_joint_gaussian_says(seed: int, members: int, d:
     of = _drawn(seed, members=members, models=1, d=d, n=5)
     kin = Kin(d, REWARDS)
     for name, sums in of.items():
-        kin.hear(name, {}, sums)
-    told = kin.told("r0", of["r0"])["m0"]
+        kin.replace(name, {}, sums)
+    told = kin.prior_for("r0", of["r0"])["m0"]
     # Coefficients of the family, then of each router; r0 has seen nothing.
     prior = kin.models.diagonal(d)
     R, size = np.diag(kin.scatter_of("m0").diagonal(d)), (members + 1) * d
@@ -81,12 +81,12 @@ def test_what_a_router_says_itself_is_not_told_to_it(seed: int) -> None:
     of = _drawn(seed)
     one, other = Kin(3, REWARDS), Kin(3, REWARDS)
     for name, sums in of.items():
-        one.hear(name, {}, sums)
-        other.hear(name, {}, sums)
+        one.replace(name, {}, sums)
+        other.replace(name, {}, sums)
     changed = {m: Sums(9 * s.A, -s.b) for m, s in of["r1"].items()}
-    other.hear("r1", of["r1"], changed)
+    other.replace("r1", of["r1"], changed)
     for model in of["r1"]:
-        first, second = one.told("r1", of["r1"])[model], other.told("r1", changed)[model]
+        first, second = one.prior_for("r1", of["r1"])[model], other.prior_for("r1", changed)[model]
         np.testing.assert_allclose(first.A, second.A, atol=1e-8)
         np.testing.assert_allclose(first.b, second.b, atol=1e-8)
 
@@ -121,7 +121,7 @@ def test_alike_members_are_pooled_and_unlike_ones_are_not() -> None:
     alike, unlike = (_estimated(_drawn(1, members=20, unlike=tau)) for tau in (0.0, 0.5))
     counts = []
     for kin in (alike, unlike):
-        counts.append(kin.told("r0", {})["m0"].count)
+        counts.append(kin.prior_for("r0", {})["m0"].count)
     assert counts[0] > 30.0
     assert counts[1] < 3.0
 
@@ -142,7 +142,7 @@ def test_a_member_with_broken_labels_counts_for_little(how: str) -> None:
     without = _estimated({name: sums for name, sums in of.items() if name != "r3"})
     assert whole.aside == {"r3"}
     for model in of["r3"]:
-        first, second = (kin.told("r0", of["r0"])[model] for kin in (whole, without))
+        first, second = (kin.prior_for("r0", of["r0"])[model] for kin in (whole, without))
         moved = np.linalg.solve(first.A, first.b) - np.linalg.solve(second.A, second.b)
         assert abs(moved[-1]) < 0.03
     # It comes back when it fits again.

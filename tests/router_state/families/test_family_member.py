@@ -21,8 +21,8 @@ from router_state.families.family_declared import FamilyDeclared
 from router_state.families.family_evidence import own_sums
 from router_state.families.family_member import Family
 from router_state.families.family_owner import FamilyOwner
-from router_state.families.family_reports import Model, Report, Told
-from router_state.families.family_sums import LEAST_TOLD, Sums, bytes_of, sums_of
+from router_state.families.family_reports import MemberPrior, Model, Report
+from router_state.families.family_sums import LEAST_REPORTED, Sums, bytes_of, sums_of
 from router_state.state import portable, restoring, state_pieces
 
 D = 4
@@ -37,7 +37,7 @@ def config(name: str | None = "support", *, offset: int = 3, **said: bool) -> Ro
     return RouterConfig(models, None, D, "live", LIVE, capabilities=declared, offset=offset)
 
 
-def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: Any) -> Told:
+def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: Any) -> MemberPrior:
     """Return a prior that others may have told."""
     rng = np.random.default_rng(seed)
     found = {}
@@ -47,7 +47,7 @@ def told(n: int, seed: int = 0, *, born: int = 3, models: str = "ab", **fields: 
             X = np.column_stack([rng.normal(size=(30, D - 1)), np.ones(30)])
             sides.append(bytes_of(Sums(X.T @ X, X.T @ rng.random(30))))
         found[name] = Model(sides[0], sides[1])
-    return Told("support", born, n, found, **fields)
+    return MemberPrior("support", born, n, found, **fields)
 
 
 def member(engine: Played) -> Family:
@@ -100,9 +100,9 @@ def test_a_prior_is_taken_over_once_and_in_order() -> None:
         assert engine.play(late).outcome is Outcome.DUPLICATE
 
 
-def replace_family(one: Told) -> Told:
+def replace_family(one: MemberPrior) -> MemberPrior:
     """Return a prior of another family."""
-    return Told("sales", one.born, one.n, one.models)
+    return MemberPrior("sales", one.born, one.n, one.models)
 
 
 def test_the_steps_before_a_decision_name_the_prior() -> None:
@@ -159,12 +159,12 @@ def test_a_declared_prior_is_not_told_as_evidence() -> None:
 
 def test_fewer_than_twenty_requests_leave_no_router() -> None:
     engine = Played.start(config())
-    play(engine, int(LEAST_TOLD) - 1)
+    play(engine, int(LEAST_REPORTED) - 1)
     assert member(engine).reported("r", "").models == {}
     play(engine, 2, first=100)
     models = member(engine).reported("r", "").models
     rare = [sums_of(one.rewards, D) for one in models.values() if one.rewards]
-    rare = [one for one in rare if one.count < LEAST_TOLD]
+    rare = [one for one in rare if one.count < LEAST_REPORTED]
     assert rare
     for one in rare:
         # One direction: the mean context of all that the router has answered.
@@ -176,7 +176,7 @@ def test_a_model_that_becomes_free_forgets_what_its_family_said_of_bills() -> No
     engine.play(told(1))
     models = {**config().models, "a": ModelConfig(Price(0.0, 0.0))}
     engine.play(Redeclared(replace(config(offset=4), models=models)), 1.0)
-    assert member(engine).held["a"].taken[1] is None
+    assert member(engine).outside_sums["a"].taken[1] is None
     engine.play(told(2, 3))
     play(engine, 30)
 
@@ -187,8 +187,8 @@ def test_a_model_that_left_for_good_takes_its_sums_along() -> None:
     models = {name: one for name, one in config().models.items() if name != "a"}
     engine.play(Redeclared(replace(config(offset=4), models=models)), 1.0)
     engine.forget(before=1e9)
-    assert "a" not in member(engine).held
-    assert member(restored(engine)).held.keys() == {"b"}
+    assert "a" not in member(engine).outside_sums
+    assert member(restored(engine)).outside_sums.keys() == {"b"}
 
 
 def test_what_an_export_took_from_its_family_is_not_told_to_another() -> None:
@@ -198,7 +198,7 @@ def test_what_an_export_took_from_its_family_is_not_told_to_another() -> None:
     engine.play(told(1))
     data = portable.pack(engine.state, {})
     found = Played.start(replace(config("sales", offset=9), snapshot=data))
-    assert member(found).standing.born == 9
+    assert member(found).place.born == 9
     assert counts(member(found).reported("copy", "")) == pytest.approx(alone, abs=0.2)
     play(found, 30, first=200)
     more = counts(member(found).reported("copy", ""))
@@ -222,7 +222,7 @@ def test_sums_that_can_not_be_change_nothing(how: str) -> None:
     }[how]
     before = state_pieces.pack_pieces(engine.state)
     with pytest.raises(UnusablePrior):
-        engine.play(Told("support", 3, 1, {"a": Model(bad, b"")}))
+        engine.play(MemberPrior("support", 3, 1, {"a": Model(bad, b"")}))
     assert state_pieces.pack_pieces(engine.state) == before
 
 
@@ -281,7 +281,7 @@ def owner_of(*reports: Report) -> FamilyOwner:
     """Return a family that has heard these and estimated."""
     owner = FamilyOwner("support", lambda piece: None)
     for one in reports:
-        owner.hear(one)
+        owner.take_report(one)
     estimating = owner.estimating()
     estimating.run()
     owner.take(estimating)
@@ -294,7 +294,7 @@ def test_an_owner_that_starts_again_tells_the_same() -> None:
     two.d, two.members, two.counted = one.d, one.members, False
     two.sides = one.sides
     two.recount()
-    (first,), (second,) = one.tell("r0"), two.tell("r0")
+    (first,), (second,) = one.priors_for("r0"), two.priors_for("r0")
     for name in "ab":
         a, b = sums_of(first.models[name].rewards, D), sums_of(second.models[name].rewards, D)
         np.testing.assert_allclose(a.A, b.A, rtol=1e-3)
@@ -302,49 +302,49 @@ def test_an_owner_that_starts_again_tells_the_same() -> None:
 
 def test_an_older_report_changes_nothing_and_the_last_one_forgets() -> None:
     owner = owner_of(said("r0", 0), said("r1", 1))
-    (before,) = owner.tell("r0")
-    owner.hear(said("r1", 5, seen=(10, 0)))
-    (after,) = owner.tell("r0")
+    (before,) = owner.priors_for("r0")
+    owner.take_report(said("r1", 5, seen=(10, 0)))
+    (after,) = owner.priors_for("r0")
     assert before.models == after.models
-    owner.hear(said("r1", 1, left=True, seen=(81, 0)))
-    (alone,) = owner.tell("r0")
+    owner.take_report(said("r1", 1, left=True, seen=(81, 0)))
+    (alone,) = owner.priors_for("r0")
     assert alone.models == {} and alone.members == 0
 
 
 def test_a_member_that_does_not_give_is_not_counted() -> None:
     owner = owner_of(said("r0", 0), said("r1", 1))
-    owner.hear(said("r1", 1, gives=False, models="", seen=(90, 0)))
-    assert owner.tell("r0")[0].models == {}
-    assert owner.tell("r1")[0].models.keys() == {"a", "b"}
+    owner.take_report(said("r1", 1, gives=False, models="", seen=(90, 0)))
+    assert owner.priors_for("r0")[0].models == {}
+    assert owner.priors_for("r1")[0].models.keys() == {"a", "b"}
 
 
 def test_a_newcomer_is_told_what_the_others_know() -> None:
     owner = owner_of(said("r0", 0), said("r1", 1, models="b"))
-    owner.hear(said("new", 0, models="", seen=(0, 0), names=("a", "b", "z")))
+    owner.take_report(said("new", 0, models="", seen=(0, 0), names=("a", "b", "z")))
     assert list(owner.waiting)[-1] == "new"
-    (first,) = owner.tell("new")
+    (first,) = owner.priors_for("new")
     assert first.models.keys() == {"a", "b"} and first.members == 2
 
 
 def test_contexts_of_another_projection_are_refused() -> None:
     owner = owner_of(said("r0", 0))
     with pytest.raises(InvalidConfig, match="declare another family"):
-        owner.hear(said("r1", 1, projection="f" * 64))
+        owner.take_report(said("r1", 1, projection="f" * 64))
     assert owner.members.keys() == {"r0"}
 
 
 def test_reports_during_an_estimate_are_not_lost() -> None:
     owner = owner_of(said("r0", 0), said("r1", 1))
     estimating = owner.estimating()
-    owner.hear(said("r2", 2))
+    owner.take_report(said("r2", 2))
     estimating.run()
     owner.take(estimating)
-    assert owner.tell("r0")[0].members == 2
+    assert owner.priors_for("r0")[0].members == 2
     with_all = owner_of(*(said(f"r{k}", k) for k in range(3)))
     with_all.sides = owner.sides
     with_all.recount()
-    a = sums_of(owner.tell("r0")[0].models["a"].rewards, D).count
-    b = sums_of(with_all.tell("r0")[0].models["a"].rewards, D).count
+    a = sums_of(owner.priors_for("r0")[0].models["a"].rewards, D).count
+    b = sums_of(with_all.priors_for("r0")[0].models["a"].rewards, D).count
     assert a == pytest.approx(b)
 
 
@@ -352,9 +352,9 @@ def test_much_is_told_in_several_records() -> None:
     names = tuple(f"m{k:04d}" for k in range(2500))
     owner, X = FamilyOwner("support", lambda piece: None), np.eye(D)
     model = Model(bytes_of(Sums(30 * X, X[-1])), b"")
-    owner.hear(said("r1", 1, names=names))
-    owner.hear(replace_models(said("r2", 2, names=names), dict.fromkeys(names, model)))
-    found = owner.tell("r1")
+    owner.take_report(said("r1", 1, names=names))
+    owner.take_report(replace_models(said("r2", 2, names=names), dict.fromkeys(names, model)))
+    found = owner.priors_for("r1")
     assert len(found) > 1
     assert [one.more for one in found] == [True] * (len(found) - 1) + [False]
     assert [one.n for one in found] == list(range(1, len(found) + 1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from router_state.errors import UnusablePrior
 from router_state.families.family_shared import Shared
-from router_state.shared_numbers import MOST_TOLD, Numbers, bytes_of, numbers_of, packed
+from router_state.shared_numbers import MOST_SHARED_BYTES, Numbers, bytes_of, numbers_of, packed
 
 SUBJECT = "attempts:tests"
 SEEDS = st.integers(0, 10**6)
@@ -28,7 +28,7 @@ def said(z: np.ndarray, precision: float = 50.0) -> dict[str, dict[str, dict[str
 
 def told(z: np.ndarray, member: str = "new", aside: set[str] | None = None) -> Numbers:
     """Return what a member is told."""
-    return Shared.of(said(z), aside or set()).told(member, "a")[SUBJECT]
+    return Shared.of(said(z), aside or set()).numbers_for(member, "a")[SUBJECT]
 
 
 @given(SEEDS)
@@ -44,9 +44,9 @@ def test_alike_members_are_believed_more_than_members_that_differ(seed: int) -> 
 def test_own_evidence_is_not_in_what_a_member_is_told(seed: int) -> None:
     z = 0.2 * np.random.default_rng(seed).normal(size=(3, 2))
     known = Shared.of(said(z), set())
-    before = known.told("r0", "a")[SUBJECT]
-    known.known[SUBJECT, "a"].z[0] = 99.0
-    np.testing.assert_array_equal(known.told("r0", "a")[SUBJECT].means, before.means)
+    before = known.numbers_for("r0", "a")[SUBJECT]
+    known.stacks[SUBJECT, "a"].z[0] = 99.0
+    np.testing.assert_array_equal(known.numbers_for("r0", "a")[SUBJECT].means, before.means)
 
 
 def test_a_member_that_is_far_off_counts_for_little() -> None:
@@ -61,12 +61,12 @@ def test_a_member_that_is_left_out_or_has_left_says_nothing() -> None:
     np.testing.assert_allclose(told(z, aside={"r2"}).means, without.means)
     known = Shared.of(said(z), set())
     known.forget("r2")
-    assert abs(known.told("new", "a")[SUBJECT].means[0]) < 1e-9
+    assert abs(known.numbers_for("new", "a")[SUBJECT].means[0]) < 1e-9
 
 
 def test_members_with_other_bins_do_not_mix() -> None:
     both = said(np.zeros((2, 4))) | {"r9": said(np.ones((1, 6)))["r0"]}
-    assert len(Shared.of(both, set()).told("new", "a")[SUBJECT].means) == 4
+    assert len(Shared.of(both, set()).numbers_for("new", "a")[SUBJECT].means) == 4
 
 
 class Many:
@@ -84,7 +84,7 @@ class Many:
 
 def test_of_many_subjects_those_with_most_evidence_leave() -> None:
     found = packed([Many()])["a"]
-    assert sum(len(name) + len(data) for name, data in found.items()) <= MOST_TOLD
+    assert sum(len(name) + len(data) for name, data in found.items()) <= MOST_SHARED_BYTES
     assert set(found) == {f"attempts:v{k}" for k in range(10 - len(found), 10)}
 
 

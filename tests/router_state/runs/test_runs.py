@@ -237,9 +237,9 @@ def test_what_is_declared_and_asked_is_read_and_written_back() -> None:
     said = {"router_id": "r", "request_id": "1", "context": [0.5, 1.0], "session_id": "s"}
     raw = orjson.dumps({**said, "session_budget_usd": 2})
     for request in (read(Request, key=None, value=raw), decode(RequestSubmitted, raw)):
-        assert registered.asked(request) == {"runs": 2.0}
+        assert registered.request_fields(request) == {"runs": 2.0}
     plain = decode(RequestSubmitted, orjson.dumps(said))
-    assert registered.asked(plain) is None
+    assert registered.request_fields(plain) is None
 
 
 @pytest.mark.parametrize("usd", [0, -1, 2e6, "2"])

@@ -21,7 +21,7 @@ from router_state.sources.learned_labels import LearnedLabels
 from router_state.sources.measured_sources import MeasuredSources
 from router_state.sources.offsets import ModelPairs, offsets
 from router_state.sources.pair_sums import PARTS, Moments, Within
-from router_state.sources.saying import probability
+from router_state.sources.uninformative import probability
 from router_state.state import invariants
 from schemas.event import MalformedEvent, decode
 from schemas.label_sources import SourceStanding

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.sources.pair_sums import PARTS
-from router_state.sources.parting import BLOCKS_KEPT, Block, Cell
+from router_state.sources.parting import MOST_BLOCKS, Block, Cell
 from router_state.sources.unchanged_judge import unchanged_since
 
 
@@ -15,7 +15,7 @@ from router_state.sources.unchanged_judge import unchanged_since
 def blocks(draw: st.DrawFn) -> list[Block]:
     """Draw blocks of pairs, some of which were taken back."""
     differences = st.lists(st.integers(-PARTS, PARTS), max_size=4)
-    drawn = draw(st.lists(differences, min_size=1, max_size=BLOCKS_KEPT))
+    drawn = draw(st.lists(differences, min_size=1, max_size=MOST_BLOCKS))
     return [Block(len(d), sum(d), sum(one * one for one in d)) for d in drawn]
 
 

@@ -38,7 +38,7 @@ def after(*events: tuple[str, dict[str, Any]]) -> list[Sample]:
         return asyncio.sleep(0)
 
     async def publish() -> None:
-        send = watched(nothing, {f"pb.{name}": hear for name, hear in metrics.hears.items()})
+        send = watched(nothing, {f"pb.{name}": read for name, read in metrics.readers.items()})
         for topic, value in events:
             key = value["router_id"].encode()
             await (await send(topic, orjson.dumps(value), key, None, None))
@@ -180,7 +180,7 @@ def test_families_are_shown_until_they_are_gone_or_others_own_them() -> None:
 
     example: Any = FamilyEstimated.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     listed = [{**example["listed"][0], "aside": aside} for aside in (True, False, True)]
-    metrics.told("support", orjson.dumps({**example, "listed": listed}))
+    metrics.take_family("support", orjson.dumps({**example, "listed": listed}))
     assert shown() == {
         ("pb_family_members", "support"): 12,
         ("pb_family_members_left_out", "support"): 2,
@@ -191,6 +191,6 @@ def test_families_are_shown_until_they_are_gone_or_others_own_them() -> None:
     assert shown()
     metrics.lost(frozenset({1}))
     assert not shown()
-    metrics.told("support", orjson.dumps(example))
-    metrics.told("support", None)
+    metrics.take_family("support", orjson.dumps(example))
+    metrics.take_family("support", None)
     assert not shown()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.declaring.configuration import config_of
 from benchmarks.played import Played
 from router_state.events import Asked, Judged
-from router_state.sources.kept_labels import KeptLabel
+from router_state.sources.source_labels import SourceLabel
 from schemas import RewardObserved, decode
 from schemas.routers import RouterDeclared
 from tests.router_state.core_reference import context
@@ -47,7 +47,7 @@ def test_labels_in_any_order_leave_what_the_core_has(labels: list[Any], declares
         event = Judged("a", reward, source, RANKS[source], revision=revision)
         engine.apply(event, 0.0).accepted()
         _, request.label = take_label(
-            request, source, KeptLabel(reward, RANKS[source], revision), sources
+            request, source, SourceLabel(reward, RANKS[source], revision), sources
         )
         found = engine.records["a"].label
         assert request.label == (None if found is None else found.reward), (source, reward)

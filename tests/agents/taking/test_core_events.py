@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from agents.feedback.core_events import charged
+from agents.taking.core_events import charged
 from schemas.quick import Bill, read
 
 

@@ -34,7 +34,7 @@ def asked(
         contained,
         needs_of(event),
         event.session_id,
-        registered.asked(event),
+        registered.request_fields(event),
         follows_of(event),
     )
 

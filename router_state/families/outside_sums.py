@@ -1,7 +1,7 @@
 """The sums in a router's regressions that are not its own evidence: what it took from its family,
 and what its declaration gave.
 
-A router keeps them as the bytes of their record, which the table keeps as well: once in memory.
+A router and its table share the bytes of the record, so the sums are in memory once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Share:
         return Sums(A, b + moved * A[-1])
 
 
-class Held(Framed):
+class OutsideSums(Framed):
     """The sums of one model that came from the router's family or with its declaration, packed
     as they are stored.
     """
@@ -94,8 +94,8 @@ class Held(Framed):
         super().__init__(b"".join([_SIZES.pack(*map(len, shares)), *shares]))
 
     @classmethod
-    def read(cls, body: bytes, d: int) -> Held:
-        """Return what a record holds. Raises DamagedState."""
+    def read(cls, body: bytes, d: int) -> OutsideSums:
+        """Return the sums in a record. Raises DamagedState."""
         try:
             found = cls._of(body)
             for share in (*found.taken, *found.given):
@@ -106,7 +106,7 @@ class Held(Framed):
         return found
 
     @classmethod
-    def _of(cls, body: bytes) -> Held:
+    def _of(cls, body: bytes) -> OutsideSums:
         if len(body) != _SIZES.size + sum(_SIZES.unpack_from(body)):
             raise DamagedState(f"family: sums of {len(body)} bytes")
         found = cls.__new__(cls)
