@@ -25,8 +25,8 @@ SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-ru
     --disable-dev-shm-usage --disable-background-networking --disable-component-update
     --disable-sync --process-per-site
     --disable-features=BackForwardCache,ProactivelySwapBrowsingInstance,SpareRendererForSitePerProcess"""
-"""Switches of Chromium. The last two keep one process for one page after another: a process for each
-page, kept for the way back, takes as much again as the page."""
+"""Switches of Chromium. The last two keep one process for one page after another: a process for
+each page, kept for the way back, takes as much again as the page."""
 
 NETWORK_CHANGED, MOST_LOADS = "ERR_NETWORK_CHANGED", 10
 
