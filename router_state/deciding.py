@@ -24,10 +24,9 @@ def decide(
 
     Raises:
         WrongContext, NonFiniteInput: the context does not fit.
-        ChainTooLong, UnknownVerifier, VerdictOutOfRange: it can't follow the other request so.
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel, NoCapableModel, CapReached, BudgetSpent:
-            no model may be called. The state may have noted that a cap is reached or a budget
-            spent.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel: no model may be called.
+        RouterStateError: a capability refuses the request (`Capability.expect`, `rule_out` and
+            `afford`). The state may have noted why.
     """
     arms, policy, pacer, hooks, now = state.arms, state.policy, state.pacer, state.hooks, float(now)
     # The context is checked first, so that a wrong one changes nothing.

@@ -46,8 +46,8 @@ class RouteRequests(Batch):
     with `repeat` true, whatever its body is. An event that is delivered again after a crash gets
     exactly the same answer. Dead letters: all reasons of `RequestSubmitted`, `unknown_router` after
     a wait, `wrong_context`, `encoder_unavailable`, `empty_portfolio`, `no_allowed_model`,
-    `no_affordable_model`, `no_capable_model`, `cap_reached`, `session_spent`, `chain_too_long`,
-    `unknown_verifier`, `too_many_in_flight`.
+    `no_affordable_model`, `too_many_in_flight`, and the reasons for which capabilities refuse
+    requests (`schemas/reasons.py`).
     """
 
     __slots__ = ("_looks", "_partition", "_refused", "_requests", "_strays")

@@ -6,18 +6,21 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, final
 
-from msgspec import Struct
+from msgspec import Struct, structs, to_builtins
 
 from agents.declaring.configuration import projection_ref
 from agents.routing.request_contexts import mean_context
 from agents.taking.core_events import follows_of, needs_of, seconds
 from ground.json_values import Json
+from router_state import registered
 from router_state.cache_price import CachePrice, usd_of
 from router_state.config import Price, ProjectionRef, Vector
 from router_state.endings import ending
 from router_state.events import UNANSWERED, Follows, Needs
 from router_state.long_inputs.declared_prices import price_of
 from router_state.sessions.cache_prices import cache_of
+from schemas.quick import Request
+from schemas.requests import RequestSubmitted
 from studies.history.encoded import Contexts
 from studies.history.happened import Billed, Decided, Declared, Happened, Rewarded
 from studies.history.reading import Decision
@@ -27,6 +30,12 @@ HORIZON = 20_000
 """Number of later decisions for which a case waits for its bill and label."""
 UNDECLARED = 26
 """Dimensions of a router whose declaration the history does not hold: the wire's default."""
+SAID = RequestSubmitted.model_fields.keys() - {
+    *("router_id", "request_id", "session_id", "prompt", "context", "metadata", "input_tokens"),
+    *("allowed_models", "max_price_per_1k", "needs"),
+    *("verifiers", "follows", "verdicts", "signals"),
+}
+"""Fields of a request that capabilities read, but those about verifiers."""
 NUMBER = {int, float}
 """Types of a JSON number; a bool is an int to Python and none here."""
 
@@ -44,12 +53,13 @@ class Case(Struct, gc=False):
             request's own.
         latency, first_token: seconds of the call, from its bill.
         input_tokens, needs: input tokens and needs that the request stated;
-        session_id: its session; session_budget_usd: what that may spend, if the request said so.
+        session_id: its session.
         redirected: whether another model than the called one answered.
         follows: the request that it follows, and what was seen of the answer of model `followed`;
             `followed` None: whose answer that was is not known.
         went_on: whether a second call of a plan followed: the request's reward is then of that.
-        verifiers: none, where the router declares any: nobody looks at answers of a simulation.
+        fields: what the request says of capabilities, see `Asked`; said: the same fields on the
+            wire. No verifier looks at answers of a simulation.
         eligible: models that history could have called; None: not known.
         own: what the router chose; routed: whether it answered; routed_share: probability that it
             did, None: it has no incumbent.
@@ -77,10 +87,10 @@ class Case(Struct, gc=False):
     session_id: str | None = None
     latency: float | None = None
     first_token: float | None = None
-    session_budget_usd: float | None = None
     follows: Follows | None = None
     followed: str | None = None
-    verifiers: tuple[str, ...] | None = None
+    fields: Mapping[str, Json] | None = None
+    said: Mapping[str, Json] | None = None
     went_on: bool = False
     redirected: bool = False
 
@@ -205,10 +215,10 @@ class Cases:
             input_tokens=request.tokens_before,
             needs=needs_of(request),
             session_id=request.session_id,
-            session_budget_usd=request.session_budget_usd,
             follows=follows,
             followed=None if follows is None else self._answered.get(follows.request_id),
-            verifiers=self._unseen,
+            fields=self._fields(request),
+            said=_said(request),
         )
         self.decided += 1
         self._answered[case.request_id] = case.model
@@ -216,6 +226,14 @@ class Cases:
             del self._answered[next(iter(self._answered))]
         self._open.append(case)
         self._by_id[case.request_id] = case
+
+    def _fields(self, request: Request) -> Mapping[str, Json] | None:
+        """Return what a request says of capabilities; it has no verifiers, if the router declares
+        any.
+        """
+        if request.verifiers != self._unseen:
+            request = structs.replace(request, verifiers=self._unseen)  # type: ignore[type-var]
+        return registered.request_fields(request)
 
     def _credit(self, event: Rewarded) -> None:
         """Give a session's reward to its open cases that have none."""
@@ -286,6 +304,12 @@ def _eligible(decision: Decision, incumbent: frozenset[str]) -> tuple[str, ...] 
         open_to = [model for model in open_to if model in incumbent]
     # The incumbent may call a model that the router's budget had no place for.
     return tuple(open_to if decision.model in open_to else [*open_to, decision.model])
+
+
+def _said(request: Request) -> Mapping[str, Json] | None:
+    """Return the fields on the wire that capabilities read; None: none."""
+    found = {name: value for name in SAID if (value := getattr(request, name)) is not None}
+    return to_builtins(found) if found else None
 
 
 def _outcomes(found: Json) -> dict[str, tuple[float, float]]:

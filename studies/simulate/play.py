@@ -217,8 +217,8 @@ def _request_fields(case: Case, request_id: str) -> dict[str, object]:
     if case.session_id is not None:
         # A copy of a request belongs to a copy of its session.
         fields["session_id"] = case.session_id + request_id.removeprefix(case.request_id)
-        if case.session_budget_usd is not None:
-            fields["session_budget_usd"] = case.session_budget_usd
+    if case.said is not None:
+        fields |= case.said
     if case.allowed_models is not None:
         fields["allowed_models"] = list(case.allowed_models)
     if case.max_price_per_1k is not None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from router_state import registered
 from router_state.changes import Alert, Changes
 from router_state.engine import Engine
 from router_state.errors import RouterStateError
@@ -24,21 +23,21 @@ REMEMBERED = 2_000
 """Most requests that a policy remembers."""
 TIDY_EVERY = 64
 """Decisions between two sweeps."""
-KEPT = ("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed")
-"""Fields of the declaration in force that a policy of another profile keeps."""
-SPENDING = (
-    "budget",
-    "when_spent",
-    "traffic",
-    "max_cost_per_request_usd",
-    "min_reward",
-    "latency_target",
-    "usd_per_second",
-    "sessions",
-    "verifiers",
-    "max_attempts",
+KEPT = frozenset(("router_id", "models", "budget_usd_per_request", "caps", "dimensions", "seed"))
+"""Fields of the declaration in force that a policy of the profile `paper` keeps: it only paces a
+budget per request.
+"""
+LEFT_OUT = frozenset(
+    (
+        *("profile", "gamma", "alpha", "lambda_c", "t_adapt", "ridge", "v_max", "epsilon"),
+        *("incumbent", "mode", "share", "by", "holdout", "ramp", "margin"),
+        *("pool", "family", "sources", "labels", "label_url", "error_reward"),
+        *("projection", "snapshot"),
+    )
 )
-"""Further such fields of the profile `live`; `paper` only paces a budget per request."""
+"""Fields of it that a policy of the profile `live` does not keep: knobs of another profile, who
+answers in its place, and what comes from outside the router.
+"""
 
 
 class Decider(Protocol):
@@ -98,7 +97,7 @@ class EngineDecider:
         """Put a declaration in force under this policy's profile."""
         profile = self._policy.profile
         if profile is not None and profile != "declared":
-            names = (*KEPT, *SPENDING) if profile == "live" else KEPT
+            names = RouterDeclared.model_fields.keys() - LEFT_OUT if profile == "live" else KEPT
             kept = {name: getattr(router, name) for name in names}
             # Other knobs belong to the declared profile; this profile is tried with its defaults.
             router = RouterDeclared.model_construct(**kept, profile=profile)
@@ -134,7 +133,7 @@ class EngineDecider:
             # A copy of a request belongs to a copy of its session.
             session_id=None if session is None else session + copy,
             follows=self._seen(case, copy),
-            fields=registered.request_fields(case),
+            fields=case.fields,
         )
         record = self._apply(asked, at).decision
         assert record is not None

@@ -72,7 +72,9 @@ def test_the_fields_are_those_of_the_schemas() -> None:
     for ours, theirs in (*PAIRS.items(), *WIRE.items()):
         # A reward and a verdict share a topic.
         also = set(Verdict.__struct_fields__) if ours is Reward else set()
-        assert set(ours.__struct_fields__) | also == set(theirs.model_fields)
+        assert set(ours.__struct_fields__) | also == set(theirs.model_fields), (
+            f"give {ours.__name__} in paretobandit_client/sent_events.py the fields of the schema"
+        )
 
 
 def test_the_bounds_of_numbers_and_names_are_those_of_the_schemas() -> None:
@@ -84,8 +86,8 @@ def test_the_bounds_of_numbers_and_names_are_those_of_the_schemas() -> None:
         elif "maxLength" in field:
             assert field["minLength"] == 1
             names[name] = field["maxLength"]
-    assert dict(bounds.NUMBERS) == numbers
-    assert dict(bounds.NAMES) == names
+    assert dict(bounds.NUMBERS) == numbers, "NUMBERS in paretobandit_client/bounds.py"
+    assert dict(bounds.NAMES) == names, "NAMES in paretobandit_client/bounds.py"
 
 
 def test_all_other_bounds_are_those_of_the_schemas() -> None:

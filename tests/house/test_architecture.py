@@ -29,7 +29,7 @@ STEPS = ("take", "applying", "contain", "pack", "send", "land", "answer", "finis
 
 
 def test_every_file_and_folder_that_is_named_exists() -> None:
-    assert [path for path in FILES if not (ROOT / path).exists()] == []
+    assert [path for path in FILES if not (ROOT / path).exists()] == [], "mend the page"
 
 
 @cache
@@ -48,12 +48,16 @@ def defined(path: str) -> frozenset[str]:
 
 
 def test_what_is_named_stands_in_its_file() -> None:
-    assert [(name, path) for name, path in NAMED if name not in defined(path)] == []
+    assert [(name, path) for name, path in NAMED if name not in defined(path)] == [], (
+        "mend the page: these are not in their files"
+    )
 
 
 def test_every_class_and_function_that_is_named_is_in_a_file_that_is_named() -> None:
     there = frozenset().union(*(defined(path) for path in FILES if path.endswith((".py", ".pyx"))))
-    assert not IDENTIFIERS - there
+    assert IDENTIFIERS - there == set(), (
+        "name the file of each as well, `NAME` (`FILE`), or write it without backticks"
+    )
 
 
 def test_enough_is_named_for_the_tests_above_to_mean_something() -> None:

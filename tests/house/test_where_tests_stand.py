@@ -55,7 +55,6 @@ STILL = frozenset(
         "studies.audit.pool_sums",
         "studies.audit.recovered_state",
         "studies.simulate.direct",
-        "studies.simulate.play",
         "studies.simulate.shared_lines",
         "watching.dashboard.dashboard_app",
     }

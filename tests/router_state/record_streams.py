@@ -105,7 +105,9 @@ HOUR = {"usd": 0.02, "per": "hour", "carry": 0.01}
 
 @dataclass(frozen=True)
 class World:
-    """How a world is drawn: its declaration beside the models, and what its clients do."""
+    """How a world is drawn: its declaration beside the models, and what its clients do. Half of its
+    requests have one of the `fields`, as `Asked.fields` has them.
+    """
 
     seed: int
     d: int = 26
@@ -117,6 +119,7 @@ class World:
     sessions: bool = False
     people: int = 8
     runs: bool = False
+    fields: tuple[Document, ...] = ()
     attempts: bool = False
     needs: bool = False
     failures: bool = False
@@ -603,6 +606,8 @@ class Played:
     def said(self, session: str | None) -> dict[str, Any] | None:
         """Draw what a request says of capabilities."""
         world, draw = self.world, self.random.random
+        if world.fields and draw() < 0.5:
+            return self.random.choice(world.fields)
         if world.attempts and draw() < 0.3:
             return {"attempts": ["tests"] if draw() < 0.5 else []}
         return {"runs": draw() / 20.0} if world.runs and session and draw() < 0.2 else None

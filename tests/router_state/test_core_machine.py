@@ -139,7 +139,7 @@ class Books(RuleBasedStateMachine):
         self.family, self.told = family, 0
         self.now = 0.0
         self.session: str | None = None
-        self.budget: float | None = None
+        self.fields: dict[str, Any] = {}  # of capabilities, in a request
         self.kind = kind
         portfolio = {**portfolio, **self.crowd}
         self.pulls = pulls
@@ -228,7 +228,7 @@ class Books(RuleBasedStateMachine):
             input_tokens=tokens,
             needs=needs,
             session_id=self.session,
-            fields=None if self.session is None or self.budget is None else {"runs": self.budget},
+            fields=self.fields or None,
         )
         decision = self.apply(asked).decision
         assert decision is not None
@@ -258,7 +258,8 @@ class Books(RuleBasedStateMachine):
         run: float | None,
     ) -> None:
         # What is recomputed of `paper` knows of no such budget.
-        self.session, self.budget = session, run if self.profile == "live" else None
+        self.session = session
+        self.fields = {"runs": run} if session and run and self.profile == "live" else {}
         if self.kind == "constant contexts":
             features = (0.5, -1.0, 2.0)
         eligible = self.active.keys() if allowed is None else self.active.keys() & allowed

@@ -16,7 +16,7 @@ WIRE = (FOLDER / "reference/wire.md").read_text(encoding="utf-8")
 
 
 def test_committed_schemas_are_those_of_the_code() -> None:
-    assert differences(FOLDER) == []
+    assert differences(FOLDER) == [], "run: python -m schemas.export"
     assert main(["--check"]) == 0
 
 
@@ -60,13 +60,15 @@ def test_every_field_is_documented() -> None:
             name
             for name in event.model_fields
             if f"`{name}`" not in WIRE and f'"{name}"' not in WIRE
-        ] == []
+        ] == [], f"docs/reference/wire.md: say what these fields of {event.__name__} are"
 
 
 def test_docs_list_exactly_the_reasons_of_the_code() -> None:
     section = WIRE[WIRE.index("## `pb.dlq`") : WIRE.index("## Compatibility")]
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", section, re.MULTILINE))
-    assert rows == {reason.value: reason.meaning for reason in Reason}
+    assert rows == {reason.value: reason.meaning for reason in Reason}, (
+        "docs/reference/wire.md: a line for each reason, with the words of schemas/reasons.py"
+    )
 
 
 def test_docs_list_headers_route_reasons_and_alerts() -> None:

@@ -96,6 +96,7 @@ USUAL: dict[str, st.SearchStrategy[Any]] = {
         },
     ),
 }
+"""Values of fields as they should be; those of any other field are scalars."""
 
 
 @st.composite
@@ -107,7 +108,10 @@ def events(draw: st.DrawFn) -> bytes:
     names |= {
         name for name in needed if name in SCHEMA_OF[kind].model_fields and draw(st.integers(0, 9))
     }
-    body = {name: draw(USUAL[name] if draw(st.integers(0, 9)) else ANY) for name in sorted(names)}
+    body = {
+        name: draw(USUAL.get(name, SCALARS) if draw(st.integers(0, 9)) else ANY)
+        for name in sorted(names)
+    }
     if not draw(st.integers(0, 9)):
         body |= draw(st.dictionaries(TEXTS, ANY, max_size=2))
     styles: list[dict[str, Any]] = [{}, {"ensure_ascii": False}, {"indent": 1}]

@@ -11,12 +11,15 @@ import orjson
 import pytest
 
 from benchmarks.history import ROUTER, write_history
+from router_state import registered
 from router_state.attempts.following import chain_of
+from schemas.requests import RequestSubmitted
 from studies.history.encoded import Contexts
 from studies.history.merge import Merge
 from studies.history.records import JsonlHistory
 from studies.history.skipped import Skipped
-from studies.simulate.cases import Case, Cases
+from studies.simulate.cases import SAID, Case, Cases
+from studies.simulate.play import _request_fields as play_request
 from studies.simulate.policies import EngineDecider
 from studies.simulate.scenario import Scenario
 from studies.simulate.study import study
@@ -94,6 +97,40 @@ def test_without_sessions_nothing_is_refused(recorded: Path) -> None:
 def cases_of(folder: Path) -> list[Case]:
     cases = Cases(merged(folder), contexts=Contexts(unused), skipped=Skipped())
     return [case for case in cases if isinstance(case, Case)]
+
+
+def test_a_capability_may_read_any_field_of_a_simulated_request(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def request_fields(wire: Any) -> dict[str, object]:
+        read.append({name: getattr(wire, name) for name in RequestSubmitted.model_fields})
+        return {}
+
+    edited(
+        recorded / "requests-0.jsonl",
+        lambda v: [v | {"session_id": "s", "session_budget_usd": 0.5, "max_price_per_1k": 0.1}],
+    )
+    monkeypatch.setattr(registered, "request_fields", request_fields)
+    played(recorded, "declared")
+    assert len(read) == N
+    assert {fields["session_budget_usd"] for fields in read} == {0.5}
+
+
+def test_a_played_request_says_what_the_recorded_one_says(recorded: Path) -> None:
+    names = {"router_id": ROUTER, "request_id": "r-1", "context": [0.5, 0.5, 1.0]}
+    said = {
+        **{"session_id": "s", "session_budget_usd": 0.5, "needs": {"tools": True}},
+        **{"allowed_models": ["a"], "max_price_per_1k": 0.1, "input_tokens": 7},
+    }
+    seen = {"follows": "r-0", "verdicts": {}, "signals": {}, "verifiers": [], "metadata": {"k": 1}}
+    # Whatever a request may say is played, or left out on purpose; `prompt` has become `context`.
+    assert {*names, *said, *seen, "prompt"} - SAID == RequestSubmitted.model_fields.keys() - SAID
+    edited(recorded / "requests-0.jsonl", lambda v: [v | said | seen | names])
+    case = cases_of(recorded)[0]
+    assert play_request(case, "r-1") == {**said, "context": names["context"]}
+    assert play_request(case, "r-1+1")["session_id"] == "s+1"
 
 
 def test_verdicts_and_second_calls_are_not_taken_for_the_decided_call(recorded: Path) -> None:
