@@ -23,10 +23,7 @@ ENTER, TAB = "\ue007", "\ue004"
 """Keys in the notation of WebDriver."""
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-dev-shm-usage --disable-background-networking --disable-component-update
-    --disable-sync --process-per-site
-    --disable-features=BackForwardCache,ProactivelySwapBrowsingInstance,SpareRendererForSitePerProcess"""
-"""Switches of Chromium. The last two keep one process for one page after another: a process for
-each page, kept for the way back, takes as much again as the page."""
+    --disable-sync"""
 
 NETWORK_CHANGED, MOST_LOADS = "ERR_NETWORK_CHANGED", 10
 
