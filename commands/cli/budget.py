@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from commands.cli.router_change import change
+from commands.cli.suggesting import Suggesting
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -56,7 +57,7 @@ class Budget(click.ParamType):
         return budget
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def budget() -> None:
     """Set the budget of a request or of a period, and see how it is spent.
 

@@ -7,6 +7,7 @@ import sys
 import click
 
 from commands import dead_letter_search as letters
+from commands.cli.suggesting import Suggesting
 from commands.dead_letter_search import HOPELESS, Found
 from doors.console.bus import open_bus
 from doors.console.failures import Failure
@@ -34,7 +35,7 @@ topic = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def dlq() -> None:
     """Look at the events that were refused, and send some again.
 

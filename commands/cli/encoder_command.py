@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from commands.cli.suggesting import Suggesting
 from doors.console.output import print_json
 from doors.console.session import Session, json_option, pass_session
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from streams.encoder.sentence_encoder import Backend
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def encoder() -> None:
     """Make the files that a worker's encoder needs: an exported network, a table of token vectors,
     or a general projection.

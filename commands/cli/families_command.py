@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from commands.cli.router_change import change
+from commands.cli.suggesting import Suggesting
 from doors.console.bus import open_bus
 from doors.console.output import console, print_json, table
 from doors.console.session import (
@@ -32,7 +33,7 @@ MEMBERS = "router", "rewards", "level", "weight", "tells", "learns"
 """Columns of the table of members."""
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def families() -> None:
     """Let routers learn from each other.
 

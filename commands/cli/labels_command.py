@@ -15,6 +15,7 @@ import click
 import orjson
 
 from commands.cli.row_options import low_and_high
+from commands.cli.suggesting import Suggesting
 from doors.console.output import console, print_json, table
 from doors.console.session import (
     Session,
@@ -43,7 +44,7 @@ by_option = click.option(
 )
 
 
-@click.group(context_settings={"max_content_width": 110})
+@click.group(cls=Suggesting, context_settings={"max_content_width": 110})
 def labels() -> None:
     """Show what people are asked to label, give labels, and exchange them with labelling tools.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from commands.cli.suggesting import Suggesting
 from doors.console.failures import NoBroker, in_a_sentence
 from doors.console.session import Session, quiet, take_everywhere
 from ground.boundary import Attempt
@@ -82,7 +83,7 @@ class Loading(dict[str, click.Command]):
         return command
 
 
-class Commands(click.Group):
+class Commands(Suggesting):
     """The group of all commands, which prints a known failure as one sentence."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -17,6 +17,7 @@ from commands.cli.router_change import (
     report,
     sure,
 )
+from commands.cli.suggesting import Suggesting
 from doors.console.bus import open_bus
 from doors.console.failures import Failure, first_model
 from doors.console.output import console, print_json, table
@@ -26,7 +27,7 @@ from doors.console.taken_up import TOPICS, require_in_force
 from ground.json_values import Document
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def models() -> None:
     """Add, reprice, remove and list the models of a router.
 

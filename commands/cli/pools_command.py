@@ -9,6 +9,7 @@ import click
 
 from commands.cli.budget import CARRY, TIMEZONE, Budget, with_period
 from commands.cli.router_change import change
+from commands.cli.suggesting import Suggesting
 from doors.console.bus import open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
@@ -30,7 +31,7 @@ from schemas.budgets import PERIODS
 POOL = click.argument("pool_id", metavar="POOL")
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def pools() -> None:
     """Share one budget among several routers, and among other pools.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from commands.cli.router_files import apply, diff, schema, set_fields, show
+from commands.cli.suggesting import Suggesting
 from doors.console.bus import Bus, open_bus
 from doors.console.failures import first_model
 from doors.console.output import console, print_json, table
@@ -30,7 +31,7 @@ SAID = {
 """Words for what became of a router's newest declaration."""
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def routers() -> None:
     """Show, compare and declare whole routers, or let one go.
 

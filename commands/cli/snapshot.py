@@ -9,6 +9,7 @@ import click
 
 from commands.cli.backup import backup, restore
 from commands.cli.snapshot_file import LARGEST, read_file
+from commands.cli.suggesting import Suggesting
 from doors.console.bus import open_bus
 from doors.console.changing_declarations import TOPICS, put_in_force, read_router
 from doors.console.failures import Failure, Refused
@@ -37,7 +38,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def snapshot() -> None:
     """Keep what a router has learned in a file; look at it, compare two, let another router go on
     from it.

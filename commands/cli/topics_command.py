@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from commands.cli.suggesting import Suggesting
 from doors.console.output import print_json
 from doors.console.session import Session, json_option, option, pass_session, run
 from streams.log.rights import INGEST_GROUP, ROLES, Role, command, reading, rights
 
 
-@click.group()
+@click.group(cls=Suggesting)
 def topics() -> None:
     """Create the service's topics, or check them.
 

@@ -211,7 +211,8 @@ def test_a_misspelt_setting_is_named_with_the_right_spelling(
         ),
         (["demo", "--requests", "5000"], None, "1<=x<=1824"),
         (["demo", "--shock", "earthquake"], None, "price-cut"),
-        (["nonsense"], None, "No such command"),
+        (["budjet"], None, "No such command 'budjet'. Did you mean budget?"),
+        (["families", "list"], None, "There are export, import, join, show."),
     ],
 )
 def test_wrong_usage_exits_with_2_and_a_hint(
@@ -220,6 +221,13 @@ def test_wrong_usage_exits_with_2_and_a_hint(
     result = run(*words, stdin=stdin)
     assert result.exit_code == 2
     assert says in result.output
+
+
+@pytest.mark.parametrize("path", [path for path in EVERY if path], ids=" ".join)
+def test_a_command_that_is_mistyped_is_named(path: tuple[str, ...]) -> None:
+    *groups, last = path
+    result = run(*groups, f"{last}x")
+    assert result.exit_code == 2 and f"Did you mean {last}?" in result.output
 
 
 @pytest.mark.parametrize("given", ["-", "[0.5, 0.5]", "FILE"])
