@@ -16,8 +16,8 @@ def main() -> None:
 
 
 def write_any_character(output: object) -> None:
-    """Let programs and files get UTF-8, whatever the locale is, and a terminal of another character
-    set "?" for what it lacks.
+    """Let an output take any character. A file or a pipe gets UTF-8, whatever the locale is. A
+    terminal gets "?" for each character that its character set lacks.
     """
     if isinstance(output, io.TextIOWrapper):
         if output.isatty():

@@ -75,8 +75,8 @@ def numbers_of(data: bytes) -> Numbers:
 
 
 def packed(sharing: Iterable[Sharing]) -> dict[str, Packed]:
-    """Return what capabilities share, by model. Of a model with too many subjects those with the
-    least evidence are left out (`MOST_SHARED_BYTES`)."""
+    """Return the numbers that capabilities share, by model. If a model has too many subjects, those
+    with the least evidence are left out (`MOST_SHARED_BYTES`)."""
     found: dict[str, list[tuple[float, str, bytes]]] = {}
     for one in sharing:
         for model, subjects in one.shares().items():

@@ -101,8 +101,8 @@ class DeadLetter:
 
     @classmethod
     def from_headers(cls, headers: Iterable[tuple[str, bytes]]) -> Self:
-        """Read the headers of a dead letter; of a repeated name the last one counts, others are
-        ignored.
+        """Read the headers of a dead letter. If a name is repeated, its last header counts;
+        others are ignored.
 
         Raises:
             MalformedEvent: a header is missing, not UTF-8, or a partition or offset is not a

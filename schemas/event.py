@@ -91,8 +91,8 @@ def documented(
 def decode(model: type[E], raw: bytes | None) -> E:
     """Read one event from the value of its record.
 
-    Strict UTF-8 without BOM; of a repeated key the last one counts. Half of a character in what
-    people wrote is replaced, see `ground.json_text`.
+    Strict UTF-8 without BOM. If a key is repeated, its last value counts. Half of a character in
+    what people wrote is replaced, see `ground.json_text`.
 
     Raises:
         MalformedEvent: with the reason for the dead letter.

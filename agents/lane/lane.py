@@ -203,7 +203,7 @@ class Lane:
         self.delivered += group.answers.delivered
 
     def finish(self, group: Group) -> None:
-        """Let the group's source offsets be committed, once those of all groups before may."""
+        """Let the group's source offsets be committed, once all earlier groups are finished too."""
         group.finished = True
         for first in self.under_way.take_finished():
             for batch in first.batches:

@@ -1,6 +1,6 @@
 """The partitions of one worker, as they come and go. While the worker has a partition, its events
-pass: groups through the lane, and declarations beside the groups. An event on which the worker
-fails is tried alone, and refused if it fails again.
+are applied: groups in the lane, and declarations apart from the groups. An event on which the
+worker fails is tried alone, and refused if it fails again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Declare = Callable[[Partition, list[Record]], Awaitable[None]]
 
 
 class Declarations(Batch):
-    """A batch of declarations, which are put in force beside the groups."""
+    """A batch of declarations, which are put in force apart from the groups."""
 
     __slots__ = ()
     name = "routers"

@@ -86,7 +86,9 @@ class Parked(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def lost(cls, topic: str, partition: int, offset: int, *, router_id: str, why: str) -> Self:
-        """Return an event of which only the place is known, in its refused form."""
+        """Return the refused form of an event whose key and value are lost: its router, topic,
+        partition and offset are all that is known.
+        """
         return cls(
             topic=topic,
             partition=partition,

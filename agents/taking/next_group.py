@@ -122,7 +122,7 @@ class NextGroup:
 
     def take(self, decode: Decode, spawn: Spawn) -> list[Batch]:
         """Take the waiting events, one batch per topic, within the time and the bytes of one group.
-        A batch that must await something is prepared aside and taken later.
+        A batch that must await something is prepared in a task, and a later group takes it.
         """
         found: list[Batch] = []
         left = self._bytes

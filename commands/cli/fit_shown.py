@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def figures(summary: FitSummary, folder: Path, settings: Settings) -> dict[str, object]:
-    """Return the result of a fit for programs."""
+    """Return the result of a fit as JSON's types, which programs read."""
     return {
         "folder": str(folder.absolute()),
         "prompts": summary.prompts,

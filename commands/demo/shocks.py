@@ -19,17 +19,21 @@ FAILED_QUALITY = 0.3
 
 
 def price_cut(scenario: Scenario) -> Scenario:
-    """Let the dearest model cost $0.10 per million tokens, a 56th, in the middle third."""
+    """Let the dearest model cost $0.10 per million tokens in the middle third of the play: a 56th
+    of its price.
+    """
     return _priced(scenario, GEMINI, 0.1 / 5.625, label="price cut")
 
 
 def price_rise(scenario: Scenario) -> Scenario:
-    """Let the middle model cost four times as much in the middle third."""
+    """Let the middle model cost four times as much in the middle third of the play."""
     return _priced(scenario, MISTRAL, 4.0, label="price rise")
 
 
 def model_failure(scenario: Scenario) -> Scenario:
-    """Let the middle model's mean reward drop to 0.3 in the middle third; nobody announces it."""
+    """Let the middle model's mean reward drop to 0.3 in the middle third of the play, without an
+    announcement.
+    """
     start, end = _middle(scenario)
     rewards = scenario.rewards.copy()
     # Shifted, not replaced: it stays better at the same prompts, as in a real regression.
@@ -43,7 +47,7 @@ def model_failure(scenario: Scenario) -> Scenario:
 
 
 def new_model(scenario: Scenario) -> Scenario:
-    """Start without the middle model; it joins after the first third, without a prior."""
+    """Start without the middle model, which joins without a prior at a third of the play."""
     start, _ = _middle(scenario)
     name = scenario.models[MISTRAL]
     full = scenario.declarations[0][1]

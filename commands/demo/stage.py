@@ -34,7 +34,7 @@ LAST_LINES = 12
 
 
 class Process(Protocol):
-    """A process that was started: what `subprocess.Popen` has of it."""
+    """A started process, with the part of `subprocess.Popen` that the demo uses."""
 
     @property
     def returncode(self) -> int | None:

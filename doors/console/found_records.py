@@ -69,7 +69,7 @@ async def find(bus: Bus, router_id: str, request_id: str, *, limit: int | None =
 
 
 async def decision_of(bus: Bus, router_id: str, request_id: str) -> RouteDecided | None:
-    """Return the decision about a request; None: the topic does not hold it, or no longer."""
+    """Return the decision about a request; None: the topic does not hold the decision."""
     async for record in bus.backwards("routes", router_id):
         if record.value is None or not may_name(record.value, request_id):
             continue

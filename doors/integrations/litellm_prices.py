@@ -99,8 +99,8 @@ def plan(
 
     Args:
         models: the portfolio as it is declared.
-        only: a pattern of names, for these models of the list, new ones included; None: the models
-            of the portfolio.
+        only: a pattern of names, which chooses among the models of the portfolio and of the price
+            list; None: all models of the portfolio.
     """
     known = {*prices, *prices.left_out, *models}
     names = list(models) if only is None else sorted(one for one in known if fnmatchcase(one, only))

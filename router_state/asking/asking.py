@@ -200,8 +200,8 @@ class Asking(Capability):
             return min(even, 1.0)
 
         def weight(count: float) -> float:
-            """Return the probability for a model with this number of decisions, 1 for uniform
-            requests."""
+            """Return the weight of asking about a request of a model with this number of
+            decisions. It is 1 if all models have equally many decisions."""
             return 1.0 - FLOOR + FLOOR * (decided + k) / (k * (count + 1.0))
 
         mean = sum(count * weight(count) for count in counts) / decided

@@ -98,8 +98,8 @@ class SharedVerdicts(Struct, array_like=True):
 
     def shareable(self, table: VerdictTable) -> dict[str, Numbers]:
         """Return the numbers that may leave the router, by model: g by bin, logits of the bins'
-        shares and the mean reward. Of a model with fewer than `LEAST_VERDICTS_SHARED` labels the
-        mean of all models leaves.
+        shares and the mean reward. A model with fewer than `LEAST_VERDICTS_SHARED` labels is
+        represented by the mean of all models.
         """
         J, now, found = self.bins, _Parts.of(table), {}
         own = {name: np.array(self.own.get(name, [0.0] * (2 * J))) for name in table.names}

@@ -47,9 +47,9 @@ def own_sums(one: Regression, prior: SharedPrior, *shares: Share | None) -> Sums
 
 
 def shareable(own: Mapping[str, Sums]) -> dict[str, bytes]:
-    """Return the sums that may leave a router. Of a model with fewer than `LEAST_REPORTED` requests
-    only the mean leaves, at the mean context of all the router's requests. Empty if all models
-    together have fewer.
+    """Return the sums that may leave a router. For a model with fewer than `LEAST_REPORTED`
+    requests they hold only its mean, at the mean context of all the router's requests. The result
+    is empty if all models together have fewer requests.
     """
     count = sum(one.count for one in own.values())
     if count < LEAST_REPORTED:

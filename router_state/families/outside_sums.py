@@ -68,7 +68,7 @@ class Share:
         return Sums(A + np.tril(A, -1).T, numbers[T:])
 
     def requests(self, one: Regression) -> float:
-        """Return the number of observations as which a share still counts after forgetting."""
+        """Return the number of observations that a share still counts for after forgetting."""
         return self.count * exp_of(self.forgotten - one.forgotten)
 
     def left(self, one: Regression) -> Sums:
@@ -132,8 +132,8 @@ class OutsideSums(Framed):
         return Share(bytes(body[at + _NUMBERS.size : at + sizes[k]]), count, forgotten, moved)
 
     def requests(self, one: Regression) -> float | None:
-        """Return the number of rewards as which the sums from the family still count; None: the
-        model took no sums of rewards.
+        """Return the number of rewards that the family's sums still count for after forgetting;
+        None: the model took no sums of rewards.
         """
         body = self.body
         if not _SIZES.unpack_from(body)[0]:

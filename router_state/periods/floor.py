@@ -55,8 +55,8 @@ class Met(NamedTuple):
 
 
 def means_of(window: Window, arms: Arms, scores: Matrix) -> Matrix:
-    """Return expected rewards, shape (size, K), without the posterior sample. A closed arm has its
-    entry of `scores`.
+    """Return expected rewards, shape (size, K), without the posterior sample. For a closed arm the
+    entry of `scores` is returned.
     """
     means, _ = window.options(arms, arms.tokens.slots, drawn=False).arrays()
     return np.where(scores > -0.5 * CLOSED, means, scores)

@@ -86,8 +86,9 @@ class Lapsed(OfCapability, frozen=True):
 
 
 class Holding(NamedTuple):
-    """Dollars of one period, and the time until which they may be spent; `back`: the holding was
-    given back to the pool, whatever the clock shows later.
+    """Dollars of one period, and the time until which they may be spent.
+
+    `back`: the holding was given back to the pool. That stays so even if the clock steps back.
     """
 
     usd: float

@@ -195,7 +195,8 @@ class Traffic:
         """Return the expected number of requests from one time until another.
 
         Args:
-            first: seconds that the traffic counts as having been watched before the first request.
+            first: seconds without requests that are assumed before the first request, so that the
+                rate of few requests is not overestimated.
         """
         here = self._place(at)
         # The wall clock may change until then, so the present offset may be wrong by an hour.
@@ -268,11 +269,12 @@ class Traffic:
         self.day, self.day_level = here, level
 
     def spread(self, left: float, seconds: float) -> float:
-        """Return the factor by which the number of requests in the next `seconds` differs at most
-        from `left`, in nine of ten cases.
+        """Return the factor f of an interval from left ÷ f to left · f, which holds the number of
+        requests in the next `seconds` in nine of ten cases.
 
-        Days scatter more than they drift: a day's step says how wrong the present level is, for
-        any time ahead. For less than `WALK` ahead, the level is better known.
+        The level scatters from day to day more than it drifts. So the usual step between two days
+        is the error of the present level, however far ahead. For less than `WALK` seconds ahead,
+        the variance of this error is smaller in proportion.
         """
         variance = self.drift * min(seconds / WALK, 1.0) + 1.0 / max(left, 1.0)
         return exp_of(min(Z95 * math.sqrt(variance), 10.0))

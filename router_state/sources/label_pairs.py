@@ -16,7 +16,9 @@ first, and people with each other."""
 
 
 class Pair(Struct, array_like=True, gc=False, frozen=True):
-    """One pair, labels in parts; `block` and `born` say where it was counted, see `Cell`."""
+    """One pair, with labels in parts (`PARTS`); `block` and `born` say where the pair was counted,
+    see `Cell`.
+    """
 
     source: str
     model: str
@@ -32,10 +34,11 @@ class Pair(Struct, array_like=True, gc=False, frozen=True):
 
 
 def pairs_of(labels: Labels, declared: DeclaredSources, model: str | None) -> list[Pair]:
-    """Return the pairs of a request.
+    """Return the pairs that the labels of a request form: a judge's label with gold, a judge's
+    label with its own first one, and the labels of two people.
 
     Args:
-        model: the one that answered; None: it is not in the portfolio.
+        model: the model that answered; None: that model is not in the portfolio.
     """
     valid = {name: one for name, one in labels.items() if one.reward is not None}
     gold = {name: one for name, one in valid.items() if declared.is_gold(name)}

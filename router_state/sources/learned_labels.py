@@ -58,8 +58,8 @@ class LearnedLabels(Struct, gc=False, eq=False):
         return (math.isqrt(25 + 8 * len(self.sums)) - 5) // 2
 
     def add(self, x: Vector, y: float, weight: float, left: float, forgotten: float) -> None:
-        """Add a label with the weight that the regression has left of it; a negative weight takes
-        the label away.
+        """Add a label. `left` is the share of its weight that remains after forgetting; a negative
+        `left` removes the label.
         """
         d = len(x)
         self.forget(forgotten)
@@ -92,7 +92,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         return self.sums[:d] - (self.sums[-2 * d : -d] if self.aside else 0.0)
 
     def taught(self) -> Vector:
-        """Return what the labels of weight 1 add to A, a triangle, and to b."""
+        """Return the terms that labels of weight 1 add to A (its lower triangle) and to b."""
         d = self.d
         found = self.sums[d:].copy()
         # The last feature is 1 for every context: the last row of A is Σ w·x.

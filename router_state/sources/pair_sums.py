@@ -20,7 +20,7 @@ thumbs, and 0.05 for labels that are all 0.95."""
 
 
 class Moments(Struct, array_like=True, gc=False):
-    """Sums over pairs of a judge's label y and a gold one r, in parts."""
+    """Sums over pairs of a judge's label y and a gold one r, in parts (`PARTS`)."""
 
     n: int = 0
     y: int = 0

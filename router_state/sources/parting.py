@@ -62,8 +62,8 @@ class Cell(Struct, array_like=True, gc=False):
     """The pairs of one judge on one model.
 
     Attributes:
-        born: offset of the declaration under which it began: a pair of an earlier cell of the same
-            judge and model is not in this one.
+        born: offset of the declaration under which the cell began. Pairs that were counted in an
+            earlier cell of the same judge and model carry another offset.
         all: sums over all pairs.
         first: number of the oldest block that is kept, from 1.
         blocks: the last blocks, the oldest first.

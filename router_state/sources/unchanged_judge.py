@@ -24,7 +24,9 @@ CHANGED_BY = 0.2
 
 
 class Summed(Protocol):
-    """Sums over pairs in a row: how many, Σ of differences, and Σ of their squares, in parts."""
+    """Sums over consecutive pairs: their number, Σ of differences, and Σ of squared differences. A
+    difference is in parts of a reward (`pair_sums.PARTS`).
+    """
 
     n: int
     d: int

@@ -35,9 +35,9 @@ def encoder_of(settings: Settings) -> Encoder:
 def backend_of(settings: Settings) -> Backend:
     """Return which implementation the settings ask for.
 
-    Without a name it follows from what else is set: an exported network or weights need `onnx`, and
-    so does a projection that does not fit the shipped table, because it was fitted with another
-    encoder.
+    If PB_ENCODER_BACKEND is not set, the backend follows from the other settings. An exported
+    network or weights need `onnx`. So does a projection for embeddings of another length than those
+    of the shipped table.
 
     Raises:
         EncoderError: PB_ENCODER_BACKEND=none.

@@ -68,7 +68,7 @@ def source_of(weights: str | None, exported: Path | None) -> dict[str, object]:
 
     Raises:
         EncoderError: the weights are missing.
-        OSError, ValueError, KeyError: `exported` is none.
+        OSError, ValueError, KeyError: `exported` is not the folder of an exported network.
     """
     return {
         "weights": weights or DEFAULT_WEIGHTS,

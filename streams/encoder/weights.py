@@ -128,7 +128,9 @@ def width_of(folder: Path) -> int | None:
 
 
 def on_hub(name: str | None) -> str:
-    """Return a model's full name on the hub; the library's own need no owner's name."""
+    """Return a model's full name on the hub. A name without an owner is one of
+    sentence-transformers' own models; None: the default model.
+    """
     if name is None:
         return DEFAULT_WEIGHTS
     return name if "/" in name else f"sentence-transformers/{name}"

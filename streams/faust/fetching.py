@@ -202,8 +202,8 @@ class LoopConsumer(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return bool(self._ensure_consumer().partitions_for_topic(topic))
 
     async def commit(self, offsets: dict[TP, int]) -> bool:
-        """Commit offsets, but those of a topic that is gone: aiokafka would try them until the
-        topic is back, and commit no others meanwhile.
+        """Commit all offsets except those of a topic that is gone. aiokafka would retry such an
+        offset until the topic is back, and commit no other offset meanwhile.
         """
         while there := {tp: offset for tp, offset in offsets.items() if self.exists(tp.topic)}:
             committing = asyncio.create_task(super().commit(there))

@@ -45,8 +45,8 @@ class RequestLabels:
     """The labels of a request.
 
     Attributes:
-        by_source: the last label of each source. Of a router that declares no sources only the
-            label that counts, until one is withdrawn.
+        by_source: the last label of each source. If the router declares no sources, only the label
+            that counts is kept, until one is withdrawn.
         all: whether the labels of all sources are kept.
     """
 

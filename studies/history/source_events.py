@@ -76,7 +76,9 @@ class Cursor:
 
 
 class Decoder:
-    """Decode a partition's records of one router or of all, and count those which can't be."""
+    """Decode a partition's records, of one router or of all routers, and count the unreadable
+    ones.
+    """
 
     def __init__(self, partition: int, router_id: str | None, skipped: Skipped) -> None:
         self.partition = partition

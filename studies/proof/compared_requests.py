@@ -27,7 +27,7 @@ class Compared(Struct):
     Attributes:
         at: when it was decided, in seconds since the epoch.
         share: probability with which the router answered it; routed: whether it did.
-        unit: the session that was drawn for; None: the request itself.
+        unit: the session for which the side was drawn; None: it was drawn for this request alone.
         named: the session that it names.
         bills: dollars and revision of each bill, by the call or the verdict that it is of.
         reward: of its answer, with the rank of its source and its revision; None: none has come.

@@ -1,7 +1,7 @@
 """The difference of a mean outcome between two sides that were drawn with unequal shares.
 
-A unit is a request, or a session where sessions are drawn for. One with outcome y, which the router
-answers (z = 1) with probability s, has the term
+A unit is what a side is drawn for: a request, or a whole session. A unit with outcome y, which the
+router answers (z = 1) with probability s, has the term
 
     (z/s − (1 − z)/(1 − s))·(y − c),    c = (1 − s)·m₁ + s·m₀,
 
@@ -112,7 +112,8 @@ class Difference:
 
         Args:
             share: probability with which the router answered it, between 0 and 1.
-            session: what was drawn for; None: the request itself.
+            session: the session for which the side was drawn; None: it was drawn for this request
+                alone.
         """
         router, incumbent = self.sides[1].mean, self.sides[0].mean
         if router is None or incumbent is None:

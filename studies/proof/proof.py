@@ -27,7 +27,7 @@ def proof_of(
     contexts: Callable[[], AbstractContextManager[Contexts]],
     passing: Callable[[Iterable[Happened], str], Iterable[Happened]] = lambda events, what: events,
 ) -> Document:
-    """Return what a router saved, as a file has it.
+    """Return what a router saved, in the form of the file of a proof.
 
     Args:
         mixes: what to compare it with beside its incumbent, by name; None: the incumbent, by an

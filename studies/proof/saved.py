@@ -35,7 +35,7 @@ class Saved:
             self.reward.add(one.reward[0], **how)  # type: ignore[arg-type]
 
     def figures(self) -> Document:
-        """Return the figures, as the file has them: dollars saved, and rewards gained."""
+        """Return the figures in the form of the file of a proof: dollars saved, rewards gained."""
         cost, reward = self.cost.shown(), self.reward.shown()
         return {
             "routed": self.routed,

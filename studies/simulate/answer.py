@@ -75,8 +75,8 @@ def answer(study: Study) -> list[str]:
 
 
 def distinct(runs: Mapping[str, PolicyRun]) -> dict[str, PolicyRun]:
-    """Return the policies, those with identical lines under one joint name, as one line would hide
-    the other.
+    """Return the policies to be drawn. Policies with identical lines share one name, as one line
+    would hide the other.
     """
     alike: list[tuple[list[str], PolicyRun]] = []
     for name, run in runs.items():

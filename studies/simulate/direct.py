@@ -77,8 +77,8 @@ class DirectModel:
             self._fitted = self._by_products = None
 
     def predict(self, model: str, x: Vector) -> float:
-        """Return the expected outcome for a context, shape (d,); of a model that was never seen the
-        mean over all outcomes.
+        """Return the expected outcome for a context, shape (d,). For a model that was never seen,
+        it is the mean over all outcomes.
         """
         if model not in self._sums:
             return self._mean
@@ -87,8 +87,8 @@ class DirectModel:
         return min(max(float(slope.dot(x)) + constant, seen.low), seen.high)
 
     def predict_all(self, X: Matrix) -> Expectations:
-        """Return the expected outcomes of every model for contexts, shape (n, d); of a model that
-        was never seen 0, as the mean of dear models is many times what a cheap one costs.
+        """Return the expected outcomes of every model for contexts, shape (n, d). For a model that
+        was never seen, it is 0: a mean over dear models is many times the cost of a cheap one.
         """
         table = np.zeros((len(X), len(self._sums) + 1))
         for k, (model, seen) in enumerate(self._sums.items()):

@@ -94,8 +94,9 @@ class Filled:
 
 
 def guessed_difference(parts: Sequence[tuple[float, Filled]], q: DirectModel) -> float:
-    """Return half of the 95 % interval that guesses leave to Σ share·mean over the same cases;
-    infinity where nothing is known of a model, or history chose by products of features.
+    """Return half of the 95 % interval of Σ share·mean over the same cases, as far as the error of
+    guessed outcomes determines it. Infinity: nothing is known of a model, or history chose by
+    products of features.
 
     Args:
         parts: shares with their sums, such as 1 and −1 for a difference.
@@ -182,8 +183,8 @@ class OffPolicy:
 
     @property
     def effective(self) -> float:
-        """Return the effective sample size: (Σw)²/Σw², or that of the outcomes if smaller, as a few
-        dear bills may be most of a cost.
+        """Return the effective sample size: the smaller one of (Σw)²/Σw² and (Σwr)²/Σ(wr)², as a
+        few dear bills may be most of a cost.
         """
         return min(self.weight.effective, self.weighted.effective or math.inf)
 

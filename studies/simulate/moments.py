@@ -13,7 +13,7 @@ def reach(squares: float, cubes: float) -> float:
     """Return half of the 95 % interval of a sum of mean 0, from the sums of its terms' squares
     and cubes.
 
-    Few dear terms make a sum skewed, and its deviation looks small where they did not come. The
+    A few dear terms make a sum skewed, and without one of them its deviation looks too small. The
     quantile is Hall's (1992, "On the removal of skewness by transformation", JRSS B 54), to its
     first order z + γ·(2z² + 1)/6 with the skewness γ of the sum, on both sides.
     """

@@ -25,7 +25,8 @@ class NothingObserved(Exception):
 def observe(cases: Iterable[Case | Declared]) -> Observations:
     """Collect rewards and bills by model. Bills are as they would be at the last list price.
 
-    Of a router that was declared anew with other contexts only those of the last shape count.
+    If the router was declared anew with contexts of another shape, only cases with contexts of the
+    last shape count.
 
     Raises:
         NothingObserved: there are none.

@@ -154,7 +154,7 @@ class EngineDecider:
         return Follows(request_id, known, case.follows.signals)
 
     def bill(self, request_id: str, cost_usd: float, times: Seconds) -> None:
-        """Settle; a bill of a request that is forgotten changes nothing."""
+        """Settle a bill; a bill of a forgotten request changes nothing."""
         if request_id in self._records:
             bill = Charged(
                 request_id, cost_usd, latency=times.answer, first_token=times.first_token
@@ -162,7 +162,7 @@ class EngineDecider:
             self._apply(bill, self.engine.state.latest)
 
     def reward(self, request_id: str, reward: float) -> None:
-        """Learn; a reward of a request that is forgotten changes nothing."""
+        """Learn a reward; a reward of a forgotten request changes nothing."""
         if request_id in self._records:
             self._apply(Judged(request_id, reward), self.engine.state.latest)
 

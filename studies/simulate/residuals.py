@@ -1,4 +1,4 @@
-"""Measure by how much weighted residuals may miss, from the residuals of every call."""
+"""Compute the interval of a doubly robust estimate, from the residuals of every call."""
 
 from __future__ import annotations
 
@@ -48,8 +48,11 @@ class Residuals:
             self.powers[pair] = self.powers.get(pair, np.zeros(2)) + powers
 
     def half_width(self, units: Mapping[str, float]) -> float:
-        """Return half of the 95 % interval of the mean, with the units that models are compared in;
-        a model without one counts for nothing.
+        """Return half of the 95 % interval of the mean.
+
+        Args:
+            units: the unit of each model's residuals. A residual of the called model is scaled to
+                the unit of the policy's model. Terms of a model without a unit are left out.
         """
         if not self.weights:
             return 0.0

@@ -230,10 +230,11 @@ class Budget(Happening):
 
 
 class Latency(Happening):
-    """The target of calls' times, or the price of a second, changes; with neither of the two there
-    is none any more.
+    """The target of calls' times, or the price of a second, changes. If neither is given, the
+    router has neither from then on.
 
-    A recorded call keeps its time; another model's is what history expects of it.
+    A recorded call keeps its time. A call of another model takes the time that is expected of that
+    model from the history.
     """
 
     kind: Literal["latency"]

@@ -13,12 +13,12 @@ DRAWS = 10_000
 
 
 def corrected(outcomes: Array, predicted: Array) -> Array:
-    """Return outcomes, shape (n, K), with predictions where they are not known, so that the mean
-    over any choice of models is right on average.
+    """Return doubly robust outcomes, shape (n, K): the mean over any choice of models is unbiased.
 
-    A choice by predictions takes what is predicted too high. Where outcomes are known, their
-    differences from what was predicted correct that, each counting for those that are not known
-    (doubly robust: Dudík et al. 2011). Which prompts a model answered must not depend on how well.
+    A choice by predictions favours predictions that are too high. The differences between known
+    outcomes and their predictions correct that. Each difference also counts for prompts whose
+    outcome is not known (Dudík et al. 2011). Which prompts a model answered must not depend on how
+    well it answers them.
     """
     known = np.isfinite(outcomes)
     share = np.maximum(known.mean(0), 1.0 / len(outcomes))
@@ -28,11 +28,11 @@ def corrected(outcomes: Array, predicted: Array) -> Array:
 
 
 def half_widths(differences: Array) -> Array:
-    """Return half of the intervals of the means of differences, shape (n, m), paired over n
-    prompts: all m means are within theirs with `CONFIDENCE` together.
+    """Return half of the widths of m simultaneous intervals, for the means of differences, shape
+    (n, m), over n prompts. All m intervals hold together with `CONFIDENCE`.
 
-    The largest of m is looked at, which is often large by chance: the quantile is that of the
-    largest of m correlated Student deviates (max-t).
+    The largest of m means is often large by chance. So the quantile is that of the largest of m
+    correlated Student deviates (max-t).
     """
     n, m = differences.shape
     if n < 2:

@@ -60,8 +60,8 @@ class Reading:
 def read_judgements(path: Path, reading: Reading | None = None) -> list[JudgedPrompt]:
     """Read judged prompts, in the order in which they first come; blank lines are passed over.
 
-    Rows of the same prompt are one prompt, with the models of all of them; of a prompt and a model
-    that come again the mean counts.
+    Rows of the same prompt become one prompt with the models of all these rows. If several rows
+    have the same prompt and model, their mean counts.
 
     Raises:
         UnusableJudgements: no file, no prompts, or bad lines: the first ten are named with their

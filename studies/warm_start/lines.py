@@ -26,8 +26,8 @@ def held_out(contexts: Array | list[Array], outcomes: Array) -> Array:
     fifths of the prompts, which do not include it.
 
     Args:
-        contexts: shape (n, d), last entry 1.0; it is not penalised. A list has one such array for
-            each fold.
+        contexts: shape (n, d); the last entry, 1.0, has a coefficient without penalty. A list has
+            one such array for each fold.
         outcomes: shape (n, m); NaN: not known.
     """
     by_fold = contexts if isinstance(contexts, list) else [contexts] * FOLDS
@@ -102,8 +102,8 @@ def within_budget(
 
 
 def best_fixed_mix(rewards: Array, costs: Array, budget: float) -> tuple[float, float]:
-    """Return cost ÷ budget and reward of the best mixture of models within the budget: what a coin
-    can reach.
+    """Return cost ÷ budget and reward of the best mixture of models within the budget. A mixture
+    draws models at random, whatever the prompt.
 
     Args:
         rewards, costs: shape (n, K); only their means matter.

@@ -33,7 +33,9 @@ class Changing:
         self._settings = settings
 
     async def preview(self, router_id: str, asked: Document) -> Document:
-        """Return the differences, and the offset that they are based on. Raises Problem."""
+        """Return the fields of the declaration that a change would change, the faults of the new
+        declaration, and the offset of the present one. Raises Problem.
+        """
         try:
             async with open_bus(self._settings, *TOPICS) as bus:
                 before = await read_router(bus, router_id)

@@ -57,8 +57,8 @@ class Charts:
         return known[:: max(1, len(known) // TAIL_POINTS)]
 
     def shares(self) -> dict[str, float]:
-        """Return each model's share of the last decisions, at least a hundred if there are so
-        many."""
+        """Return each model's share of the last decisions: of the last hundred or more, or of all
+        if there are fewer."""
         if not self.models:
             return {}
         counts = self.bins.table().rows[:, FIXED:].astype(np.float64)

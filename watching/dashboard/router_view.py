@@ -244,7 +244,7 @@ class RouterView:
         self.version += 1
 
     def take_refusal(self, refusal: EventRefused, *, at: float) -> None:
-        """Count an event that was refused; of a declaration, keep the reason."""
+        """Count an event that was refused. If it is a declaration, keep the reason."""
         self.refused += 1
         if refusal.topic == "routers":
             self.declarations.refuse(refusal)

@@ -21,7 +21,7 @@ def checked(event: E) -> E:
     Unicode.
 
     Raises:
-        ValueError: a value is none that the service takes; the message names its field.
+        ValueError: the service would refuse a value; the message names the value's field.
         Refused: the prompt is larger than any service takes.
     """
     given = structs.asdict(event)

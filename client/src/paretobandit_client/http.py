@@ -118,7 +118,7 @@ class HttpLink:
         return self._deliveries.begin(event, lambda before: self._report(event, before))
 
     def is_outage(self, event: Ask) -> bool:
-        """Tell that no log says why a request got no decision: only the gateway keeps one."""
+        """Return False: outages of Kafka are logged by the gateway, not in this process."""
         return False
 
     async def _ask(self, event: Ask, until: float | None) -> Route:

@@ -42,6 +42,8 @@ NEEDS = "pb_needs"
 shown no tools and no response format."""
 NARROWED = "_routing_plugin_candidate_models"
 """Key of a call's metadata under which LiteLLM keeps the candidates that its plugins left."""
+SESSION_BUDGET = "session_budget_usd"
+"""Key of a call's `metadata` with the dollars that its session may spend."""
 SEEN = ("follows", "verdicts", "signals")
 """Fields of `Router.route` that a call's `metadata` may have, with `pb_` before each."""
 
@@ -130,6 +132,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
 
         Raises:
             BeyondLimit: the call is not to be made.
+            ValueError: the call's metadata has a budget of its session that can't be kept.
         """
         try:
             await self._narrow(context)
@@ -147,7 +150,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             log.warning("no decision for this call: %s", error)
         except RouterError as error:
             log.warning("no decision for this call: %s", error)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ValueError) and SESSION_BUDGET in context.metadata:
+                raise
             log.exception("no decision for this call")
         if isinstance(before := context.metadata.get(NARROWED), list):
             # Of a group of fallbacks with a single candidate, LiteLLM takes the list of the group
@@ -277,7 +282,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             request_id=context.metadata.get(REQUEST_ID) or uuid.uuid4().hex,
             session=context.metadata.get("session_id")
             or context.metadata.get("litellm_session_id"),
-            session_budget_usd=context.metadata.get("session_budget_usd"),
+            session_budget_usd=context.metadata.get(SESSION_BUDGET),
             allowed_models=forms,
             input_tokens=await self._counted(messages),
             needs=_needs(messages, context.metadata),

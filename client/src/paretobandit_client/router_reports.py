@@ -163,14 +163,14 @@ class RouterReports:
         )
 
     async def cost_many(self, bills: Iterable[Fields]) -> None:
-        """Report many bills, the arguments of `cost` each. Raises as `cost`, when all were
-        tried.
+        """Report many bills. Each one is a mapping of the arguments of `cost`. After all were
+        tried, raises as `cost` does.
         """
         await _all(self.cost(**bill) for bill in bills)
 
     async def reward_many(self, rewards: Iterable[Fields], **options: Any) -> None:
-        """Report many rewards, the arguments of `reward` each; `options` are for all. Raises as
-        `reward`, when all were tried.
+        """Report many rewards. Each one is a mapping of the arguments of `reward`; `options` are
+        arguments for all of them. After all were tried, raises as `reward` does.
         """
         await _all(self.reward(**{**options, **one}) for one in rewards)
 

@@ -594,6 +594,22 @@ async def test_a_call_beyond_a_limit_is_not_made_and_any_other_refusal_goes_on(
     assert service.lambda_of(name)["spend_usd"] == before["spend_usd"]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ({"session_budget_usd": 0.5}, "session_budget_usd needs a session"),
+        ({"session_id": "s", "session_budget_usd": 0.0}, "session_budget_usd"),
+        ({"session_id": "s", "session_budget_usd": "much"}, "session_budget_usd"),
+    ],
+)
+async def test_a_call_whose_budget_of_a_session_cannot_be_kept_is_not_made(
+    litellm: Any, bandit: ParetoBandit, metadata: dict[str, Any], words: str
+) -> None:
+    router = smart(bandit, "openai/gpt-4o-mini", "openai/gpt-4o")
+    with pytest.raises(ValueError, match=words):
+        await router.acompletion("smart", HELLO, metadata=metadata)
+
+
 async def test_when_the_service_is_away_calls_go_on(litellm: Any, bandit: ParetoBandit) -> None:
     from paretobandit_client.litellm import ParetoBandit
 
