@@ -8,7 +8,6 @@ import json
 import pytest
 
 from agents.table import keys
-from router_state.pools import pieces
 from tests.granting_world import World
 
 ROUTERS = [f"router-{k}" for k in range(8)]
