@@ -20,11 +20,19 @@ constant, −1 inverted, and another scale is its factor. Weights by the chance 
 (benchmarks.families)."""
 SLOPE_DEVIATIONS = 2.0
 """Deviations by which the slope is below 1 then."""
+RETURN_DEVIATIONS = 1.0
+"""The same for a router that is left out already: by one limit alone it would come and go, as what
+it says makes its own slope less sure, and each time it came the others would look unlike."""
 
 
-def broken(slopes: Vector, doubts: Vector) -> npt.NDArray[np.bool_]:
-    """Tell for each router whether its slope leaves it out, given the slope's deviation."""
-    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - SLOPE_DEVIATIONS * doubts))
+def broken(slopes: Vector, doubts: Vector, counts: Vector) -> npt.NDArray[np.bool_]:
+    """Tell for each router whether its slope leaves it out.
+
+    Args:
+        doubts: deviations of the slopes; counts: 0 for a router that is left out already.
+    """
+    deviations = np.where(counts > 0.0, SLOPE_DEVIATIONS, RETURN_DEVIATIONS)
+    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - deviations * doubts))
 
 
 def slopes(
