@@ -30,9 +30,11 @@ sources."""
 SCATTERS = ((0.0, 0.8), (0.1, 0.1), (0.2, 0.1))
 """Deviations τ of the models' own offsets, each with its prior probability."""
 PAIR_DEVIATION, SPREAD_PAIRS = 0.15, 4.0
-"""Deviation of a pair's difference before any pair, and how many pairs that counts for."""
+"""Deviation of a pair's difference that is assumed before any pair, and the number of pairs that
+this assumption counts for."""
 SLOPE, SLOPE_SQUARES = 0.3, 0.08
-"""Slope of gold on the judge's label before any pair, and for how many squares it counts."""
+"""Slope of gold on the judge's label that is assumed before any pair, and the sum of squares of
+labels that this assumption counts for."""
 MOST_SLOPE = 3.0
 """Largest slope: that of a judge whose labels differ a third as much as gold."""
 
@@ -71,8 +73,8 @@ def offsets(
 
     Args:
         within: variances of both labels within models.
-        whole: variances over the pairs of all models. They show how noisy a pair is also where each
-            model has a pair or two, too few for variances within models.
+        whole: variances over the pairs of all models. They show how noisy a pair is even where each
+            model has only a pair or two, which is too few for variances within models.
     """
     by_model = _model_offsets(pairs, within, whole)
     if not by_model:
