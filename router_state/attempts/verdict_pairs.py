@@ -15,15 +15,15 @@ from msgspec import Struct, field
 from router_state.learning.intervals import Interval, of_mean
 
 LEAST_SEPARATION = 0.2
-"""Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
-and stops 60 % of the wrong ones, where half of the answers are right."""
+"""Separation below which a verifier is worthless. A verifier that passes 60 % of the right answers
+and stops 60 % of the wrong ones has it, where half of the answers are right."""
 LEAST_CHANGE = 0.1
 """Least change of the mean of pairs that is worth an alert: half of the change of the
 separation."""
 ANSWERS_REMEMBERED = 500.0
-"""Most answers behind the share of verdicts that come."""
+"""Most answers behind the share of awaited verdicts that arrive."""
 VERDICTS_BELIEVED = 10.0
-"""Verdicts that come without fail which are assumed beside those that were seen."""
+"""Number of awaited verdicts that are assumed to have arrived, beside those that were observed."""
 BLOCK = 16
 """Pairs of a block, over which a change is looked for."""
 BLOCKS = 8
@@ -114,7 +114,7 @@ class Pairs(Struct, array_like=True, gc=False):
 
     @property
     def comes(self) -> float:
-        """Return the share of awaited verdicts that come."""
+        """Return the share of awaited verdicts that arrive."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     @property
@@ -131,7 +131,7 @@ class Pairs(Struct, array_like=True, gc=False):
         return Interval(passed.value - stopped.value, max(low, -1.0), min(high, 1.0))
 
     def worthless(self, alpha: float) -> Interval | None:
-        """Return the separation if it is surely too small; it is returned once."""
+        """Return the separation if it is surely too small; later calls return None."""
         if self.alerted:
             return None
         found = self.separation(alpha)

@@ -22,11 +22,11 @@ CodeRouterBench; with 2, good verifiers gain 0.4 ± 0.4 less (attempts, in the l
 """
 
 ENOUGH_LABELS = 3
-"""Labels of a model's answers from which on it may be called second in a plan. Without them a model
-that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
+"""Labels of a model's answers that it needs before it may be called second in a plan. Without them
+a model that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
 """
 COMES_STEPS = 50
-"""Steps in which the share of verdicts that come is of consequence."""
+"""Steps to which the share of arriving verdicts is rounded, as a new share renews a table."""
 SIGNALS = ("tests_passed", "repeats", "severity")
 """Names of the signals of an answer, beside verdicts, that a request which follows it may have."""
 SIGNAL_BINS = 4
