@@ -24,7 +24,8 @@ from router_state.shared_numbers import Numbers, Packed, numbers_of
 SHARED_ROUNDS = 12
 """Steps of the fixed point, which begins from nothing each time."""
 LEAST_SCATTER = 1.0 / MEMORY
-"""Least τ²: what counts for more than a memory would be forgotten no faster than it is learned."""
+"""Least τ²: numbers of other members count for no more observations than a router remembers. If
+they counted for more, a router would forget them no faster than it learns."""
 
 
 @dataclass(slots=True, eq=False)
