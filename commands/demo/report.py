@@ -74,8 +74,8 @@ class Report:
 
     @property
     def truth(self) -> Pareto:
-        """Return the picture over all models' outcomes, which only the demo knows; models that
-        joined later are left out.
+        """Return the picture of costs and rewards from the outcomes of all models on every request,
+        which only the demo knows. Models that joined later are left out.
         """
         scenario = self.scenario
         models = [
