@@ -34,7 +34,8 @@ class Report:
     """The measured results of a play.
 
     Attributes:
-        proof: what the router saved against its incumbent, in a sentence; None: it has none.
+        proof: what the router saved against its incumbent, in a sentence; None: it was played
+            without an incumbent.
     """
 
     scenario: Scenario
