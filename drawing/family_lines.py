@@ -20,6 +20,8 @@ def family_lines(family: FamilyStanding | None) -> list[str]:
         return []
     others = "1 other tells" if family.members == 1 else f"{family.members} others tell"
     lines = [f"family {family.name}: {others} of their requests"]
+    if not family.members and family.models:
+        lines = [f"family {family.name}: what it knows was brought from elsewhere"]
     if family.refused is not None:
         return [f"family {family.name} does not take the router: {family.refused}"]
     if family.aside:
@@ -44,6 +46,9 @@ def known_lines(family: FamilyEstimated | None) -> list[str]:
     ]
     if not family.members:
         lines.append("what it knows was brought from elsewhere")
+    subjects = {name for model in family.models for name in model.shared or ()}
+    if names := sorted(name.removeprefix("attempts:") for name in subjects):
+        lines.append(f"it knows what verdicts mean: {', '.join(names)}")
     if aside:
         lines.append(f"{_count(aside, 'member')} left out of what the others get")
     return lines

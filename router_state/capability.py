@@ -267,13 +267,25 @@ class Capability:
         return Taught(x, reward)
 
     def verified(
-        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, now: float
     ) -> VerdictEffect | None:
         """Learn a new verdict on an answer of a plan. Return the verdict in the form in which the
         plan keeps it, and the observation that the model learns. None: the verifier belongs to
         another capability.
         """
         return None
+
+    def overdue(
+        self, opened: Mapping[str, float], records: Records, now: float, longest: float
+    ) -> Sequence[str]:
+        """Return requests with a plan whose verdict should have come by now, after a decision. Each
+        is returned once; a restored state returns the same ones.
+
+        Args:
+            opened: {request_id: decided_at} of requests whose bill is awaited, in order of seq.
+            longest: seconds for which a bill is awaited.
+        """
+        return ()
 
     def expired(self, record: RequestRecord) -> None:
         """Note that a request's bill is no longer awaited."""
@@ -364,6 +376,7 @@ class Hooks(Struct, frozen=True, gc=False):
     taken: Callable[[RequestRecord, Judged, object, float], None] | None = None
     judged: Callable[[RequestRecord, Vector, float], Taught | None] | None = None
     verified: (
-        Callable[[Verified, RequestRecord, Plan, Vector | None], VerdictEffect | None] | None
+        Callable[[Verified, RequestRecord, Plan, Vector | None, float], VerdictEffect | None] | None
     ) = None
+    overdue: Callable[[Mapping[str, float], Records, float, float], Sequence[str]] | None = None
     moved: Callable[[RequestRecord, float], None] | None = None

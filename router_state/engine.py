@@ -25,7 +25,7 @@ from router_state.events import (
     Verified,
     Waited,
 )
-from router_state.record import Records, unknown
+from router_state.record import Records, RequestRecord, unknown
 from router_state.router import RouterState
 from router_state.state import portable, redeclaring, sweeping
 from router_state.state.state_pieces import piece_names
@@ -105,7 +105,12 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     record = decide(state, event, now, followed)
     state.since.decided(record.seq)
     records[request_id] = record
-    return state.journal.collect(APPLIED, record, {request_id: record})
+    changed: dict[str, RequestRecord | None] = {request_id: record}
+    if state.hooks.overdue:
+        opened, longest = state.open_commitments, state.config.knobs.commitment_ttl_seconds
+        if late := state.hooks.overdue(opened, records, state.latest, longest):
+            changed |= planned.let_go(state, records, late)
+    return state.journal.collect(APPLIED, record, changed)
 
 
 def _charged(engine: Engine, event: Charged, now: float) -> Changes:

@@ -75,6 +75,8 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         labelled: number of the attempt that the request's reward belongs to; −1: there is no
             reward.
         revised: weight of a revision of that reward.
+        overdue: whether the verdict that the plan waits for should have come by now: until one
+            comes, no money is kept for it and for the calls behind it.
     """
 
     steps: tuple[Step, ...]
@@ -82,6 +84,7 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     first_propensity: float = 1.0
     labelled: int = -1
     revised: float = 1.0
+    overdue: bool = False
 
     def failed(self, number: int) -> bool | None:
         """Tell whether a call failed: its answer did not pass, or no answer came. None: no verdict
@@ -123,6 +126,11 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         return tuple(found)
 
     @property
+    def awaits_verdict(self) -> bool:
+        """Tell whether the verdict on the first answer decides whether a second call follows."""
+        return len(self.steps) > 1 and self.failed(0) is None and self.made[1].cost_usd is None
+
+    @property
     def spent_usd(self) -> float:
         """Return the dollars of the bills and verdicts that have come."""
         return sum(
@@ -143,15 +151,16 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
                 break
             if made.cost_usd is None:
                 found += chance * step.expected_cost_usd
-            if step.verify is not None and not (step.verify in made.verdicts or self._over(number)):
+            awaits = not (step.verify in made.verdicts or self.overdue or self._over(number))
+            if step.verify is not None and awaits:
                 found += chance * step.fee_usd
         return found
 
     def _chance_of(self, number: int) -> float:
         """Return the probability of a call, given that the one before is made."""
         failed = self.failed(number - 1)
-        if failed is not None:
-            return float(failed)
+        if failed is not None or self.overdue:
+            return float(failed or False)
         before = self.steps[number - 1].probability
         return self.steps[number].probability / before if before > 0.0 else 0.0
 

@@ -1,9 +1,10 @@
 """Apply the bills and verdicts of a request that has a plan: each call has a bill of its own, and a
-verdict decides whether the next one is still awaited."""
+verdict decides whether the next one is still awaited. For a verdict that is overdue no money is
+kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
@@ -20,7 +21,7 @@ from router_state.errors import (
 )
 from router_state.events import UNANSWERED, Charged, Verified
 from router_state.plan import NOTHING, Plan, Step
-from router_state.record import PLAIN, Call, RequestRecord, Settlement
+from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost
 
@@ -94,7 +95,8 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
     if before is not None and event.revision <= before.revision:
         return DUPLICATE
     x = feedback.context_of(state, event.x) if record.x is None else record.x
-    said = state.hooks.verified(event, record, plan, x) if state.hooks.verified else None
+    verified = state.hooks.verified
+    said = verified(event, record, plan, x, state.latest) if verified else None
     if said is None:
         raise UnknownVerifier(
             f"the router declares no verifier {event.verifier!r}: add it to verifiers"
@@ -105,14 +107,33 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    charged = record.charged_usd
-    moved_usd = _book(state, event.request_id, record, now, revision=None)
-    state.pacer.settle(charged + moved_usd, charged, False)
-    if state.hooks.moved:
-        state.hooks.moved(record, moved_usd)
+    _move(state, event.request_id, record, structs.replace(now, overdue=False))
     if record.label is None and now.last > plan.last:
         record.answered_by = now.steps[now.last].model
     return APPLIED if before is None else REVISED
+
+
+def let_go(
+    state: RouterState, records: Records, overdue: Iterable[str]
+) -> Mapping[str, RequestRecord]:
+    """Stop keeping money for calls that the overdue verdicts of requests would lead to; return
+    their records. Bills and verdicts that come all the same are booked as before.
+    """
+    found = {request_id: records[request_id] for request_id in overdue}
+    for request_id, record in found.items():
+        assert record.plan is not None
+        _move(state, request_id, record, structs.replace(record.plan, overdue=True))
+        records[request_id] = record
+    return found
+
+
+def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan) -> None:
+    """Store a changed plan, and charge the request what it changes, without a bill."""
+    charged = record.charged_usd
+    moved_usd = _book(state, request_id, record, plan, revision=None)
+    state.pacer.settle(charged + moved_usd, charged, False)
+    if state.hooks.moved:
+        state.hooks.moved(record, moved_usd)
 
 
 def _having(plan: Plan | None, attempt: int) -> Plan:

@@ -47,6 +47,10 @@ Subject = Annotated[str, Field(min_length=1, max_length=300)]
 SharedNumbers = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=400)]
 """Precisions, then precisions × means, as 32-bit floats in base64."""
 
+SharedKnown = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=600)]
+"""Precisions, precisions × means, and variances between members ÷ those expected, as 32-bit floats
+in base64."""
+
 
 class ModelSums(Content):
     """Sums of one model: of its rewards, and of the logarithms of its bills ÷ list price."""
@@ -123,6 +127,9 @@ class ModelListed(Content):
     model: ModelName
     rewards: SideListed | None = optional()
     bills: SideListed | None = optional()
+    shared: Annotated[dict[Subject, SharedKnown], Field(max_length=64)] | None = optional(
+        "What is known of this model beside: what verifiers' verdicts mean; absent: nothing"
+    )
 
 
 class FamilyEstimated(Value):

@@ -139,7 +139,8 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
         for count, data in zip(counts, model.sides, strict=True):
             if data:
                 count[name] = count.get(name, 0) + 1
-    names = sorted({*counts[0], *counts[1], *owner.brought})
+    shared = {name for _, name in owner.shared.stacks}
+    names = sorted({*counts[0], *counts[1], *owner.brought, *shared})
     members = sorted(owner.members.items(), key=lambda one: (-one[1].seen[0], one[0]))
     return FamilyEstimated(
         family=owner.name,
@@ -163,6 +164,7 @@ def estimated(owner: FamilyOwner, *, now: float) -> FamilyEstimated:
                 model=name,
                 rewards=_side(rewards, name, counts[0].get(name, 0)),
                 bills=_side(bills, name, counts[1].get(name, 0)),
+                shared=_shared(owner, name),
             )
             for name in names
         ),
@@ -188,13 +190,19 @@ def _side(kin: Kin, name: str, members: int) -> SideListed | None:
     )
 
 
+def _shared(owner: FamilyOwner, name: str) -> dict[str, str] | None:
+    known = owner.shared.known_of(name)
+    return {name: b64encode(one.pack()).decode() for name, one in known.items()} or None
+
+
 def brought_of(estimated: FamilyEstimated) -> Brought:
     """Return another family's published estimates in the form in which a family takes them in."""
     models, scatter = {}, {}
     for one in estimated.models:
         sides = one.rewards, one.bills
         sums = [b"" if side is None else b64decode(side.knows) for side in sides]
-        models[one.model] = Model(sums[0], sums[1])
+        shared = {name: b64decode(data) for name, data in (one.shared or {}).items()}
+        models[one.model] = Model(sums[0], sums[1], shared)
         ridges = [(1.0, 1.0) if side is None else side.scatter for side in sides]
         scatter[one.model] = ridges[0], ridges[1]
     return Brought(estimated.dimensions, estimated.projection, estimated.noise, models, scatter)

@@ -39,6 +39,7 @@ def fit_members(
     from studies.history.skipped import Skipped
     from studies.simulate.cases import Cases
     from studies.simulate.fit_family import Priced, fit_family, report_of
+    from studies.simulate.verdicts_seen import VerdictsSeen
 
     skipped = Skipped()
     reports: list[Report] = []
@@ -47,9 +48,11 @@ def fit_members(
         history = history_of(session, export, stack)
         contexts = contexts_of(session, stack)
         for router_id in members or routers_of(history):
-            cases = Cases(happened(history, router_id, skipped), contexts=contexts, skipped=skipped)
-            priced = Priced()
-            report = report_of(family, router_id, priced.through(cases), priced)
+            priced, verdicts = Priced(), VerdictsSeen()
+            events = verdicts.through(happened(history, router_id, skipped))
+            cases = Cases(events, contexts=contexts, skipped=skipped)
+            noted = verdicts.cases(priced.through(cases))
+            report = report_of(family, router_id, noted, priced, verdicts)
             if report is not None and (members or priced.family == family):
                 reports.append(report)
                 named = cases.projection

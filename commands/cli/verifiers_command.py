@@ -21,7 +21,8 @@ from schemas.verifiers import VerifierStanding
 @pass_session
 def verifiers(session: Session, router_id: str, as_json: bool) -> None:
     """Show for each verifier and model the share of right answers that the verifier passes, and of
-    wrong answers that it stops, as labels show.
+    wrong answers that it stops, as labels show. Of a member of a family, `family_labels` is the
+    number of labels that the others' evidence counts for.
 
     \b
       pbstream verifiers --router coder
@@ -54,7 +55,9 @@ def verifiers(session: Session, router_id: str, as_json: bool) -> None:
 def _table(one: VerifierStanding) -> object:
     fee = "the truth" if one.exact else f"{usd(one.usd)} a verdict"
     title = f"{one.verifier} ({fee}), passed from {one.accept_at:.2g} on"
-    shown = table("model", "passes right", "stops wrong", "labels", "verdicts", title=title)
+    columns = ["model", "passes right", "stops wrong", "labels", "verdicts"]
+    in_family = any(model.family_labels is not None for model in one.models)
+    shown = table(*columns, *(("family_labels",) if in_family else ()), title=title)
     for model in one.models:
         shown.add_row(
             model.model,
@@ -62,6 +65,7 @@ def _table(one: VerifierStanding) -> object:
             _said(model.stops_wrong),
             f"{model.labels:,}",
             f"{model.verdicts:,}",
+            *((f"{model.family_labels or 0:,}",) if in_family else ()),
         )
     return shown
 

@@ -12,6 +12,7 @@ from router_state.attempts import following, verdict_alerts
 from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables
+from router_state.attempts.verdict_waits import given
 from router_state.billing import Billing
 from router_state.capability import VerdictEffect
 from router_state.changes import Journal
@@ -77,7 +78,13 @@ class Evidence:
         self.pairs, self.shared = dict[str, Pairs](), dict[str, SharedVerdicts]()
 
     def verdict(
-        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, arms: Arms
+        self,
+        event: Verified,
+        record: RequestRecord,
+        plan: Plan,
+        x: Vector | None,
+        arms: Arms,
+        now: float,
     ) -> VerdictEffect | None:
         """Learn a verdict; see `Capability.verified`."""
         verifier = self.tables.verifiers.get(event.verifier)
@@ -90,7 +97,7 @@ class Evidence:
             # The bill and the label are those of the first call.
             verdict = structs.replace(before, verdict=float(event.verdict), revision=event.revision)
             return verdict, None
-        pairs = self._count(event, record, plan, verifier.usd)
+        pairs = self._count(event, record, plan, verifier.usd, now)
         answer = self._answer(record, plan, event.attempt, x, arms)
         if answer is None:
             return verdict, None
@@ -107,14 +114,18 @@ class Evidence:
         value, weight = table.tells(k, j, mean, arms.rewards.noise)
         return verdict, weighted(answer.x, value + less, weight)
 
-    def _count(self, event: Verified, record: RequestRecord, plan: Plan, usd: float) -> Pairs:
-        """Count a verdict and its dollars."""
+    def _count(
+        self, event: Verified, record: RequestRecord, plan: Plan, usd: float, now: float
+    ) -> Pairs:
+        """Count a verdict, its dollars and its time."""
         pairs = self.pairs.setdefault(event.verifier, Pairs(record.decided_at))
         pairs.verdicts, pairs.fees_usd = pairs.verdicts + 1, pairs.fees_usd + usd
         step = plan.steps[event.attempt]
         if step.verify == event.verifier and step.accept_at is not None:
-            pairs.came += 1.0
-            self.tables.coming(event.verifier, pairs.comes)
+            pairs.come(step.model)
+            self.tables.coming(event.verifier, pairs, step.model)
+            if event.attempt == 0:
+                pairs.given_seconds = given(pairs.given_seconds, now - record.decided_at)
         self.journal.pieces.add(PIECE)
         return pairs
 
@@ -234,8 +245,8 @@ class Evidence:
         verifier = step.verify or ""
         if verifier in self.tables.verifiers and step.accept_at is not None:
             waited = self.pairs.setdefault(verifier, Pairs(billing.record.decided_at))
-            waited.wait()
-            self.tables.coming(verifier, waited.comes)
+            waited.wait(step.model)
+            self.tables.coming(verifier, waited, step.model)
             self.journal.pieces.add(PIECE)
         pairs = self.pairs.get(plan.steps[attempt - 1].verify or "") if attempt else None
         if pairs is not None:

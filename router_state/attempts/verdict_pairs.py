@@ -21,9 +21,10 @@ LEAST_CHANGE = 0.1
 """Least change of the mean of pairs that is worth an alert: half of the change of the
 separation."""
 ANSWERS_REMEMBERED = 500.0
-"""Most answers behind the share of awaited verdicts that arrive."""
+"""Most answers behind a share of awaited verdicts that arrive."""
 VERDICTS_BELIEVED = 10.0
-"""Number of awaited verdicts that are assumed to have arrived, beside those that were observed."""
+"""Number of awaited verdicts that are assumed to have arrived, beside those that were observed. For
+one model's answers they are assumed to arrive as often as for all models' answers."""
 BLOCK = 16
 """Pairs of a block, over which a change is looked for."""
 BLOCKS = 8
@@ -79,6 +80,9 @@ class Pairs(Struct, array_like=True, gc=False):
             the other sign where the answer did not pass.
         alerted: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
+        by_model: both of each model's answers, by its name.
+        given_seconds: time that verdicts on first answers are given, see `verdict_waits`; 0: not
+            known.
     """
 
     since: float
@@ -93,6 +97,8 @@ class Pairs(Struct, array_like=True, gc=False):
     alerted: bool = False
     awaited: float = 0.0
     came: float = 0.0
+    given_seconds: float = 0.0
+    by_model: dict[str, tuple[float, float]] = {}
 
     def add(self, above: float, *, passes: bool) -> None:
         """Add a pair, by the difference `above` of its label from the expected reward of the
@@ -106,16 +112,29 @@ class Pairs(Struct, array_like=True, gc=False):
                 self.first += 1
         self.blocks[-1].add(above if passes else -above)
 
-    def wait(self) -> None:
-        """Count an answer that is to be verified; older ones fade."""
-        self.awaited += 1.0
-        if self.awaited > ANSWERS_REMEMBERED:
-            self.awaited, self.came = 0.5 * self.awaited, 0.5 * self.came
+    def wait(self, model: str) -> None:
+        """Count a model's answer that is to be verified; older ones fade."""
+        self.awaited, self.came = _and_one(self.awaited, self.came)
+        self.by_model[model] = _and_one(*self.by_model.get(model, (0.0, 0.0)))
+
+    def come(self, model: str) -> None:
+        """Count a verdict on such an answer."""
+        awaited, came = self.by_model.get(model, (0.0, 0.0))
+        self.came, self.by_model[model] = self.came + 1.0, (awaited, came + 1.0)
 
     @property
     def comes(self) -> float:
         """Return the share of awaited verdicts that arrive."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
+
+    def comes_of(self, model: str, others: float) -> float:
+        """Return the share of those on a model's answers.
+
+        Args:
+            others: the share that is believed before the model's first answer.
+        """
+        awaited, came = self.by_model.get(model, (0.0, 0.0))
+        return min((came + VERDICTS_BELIEVED * others) / (awaited + VERDICTS_BELIEVED), 1.0)
 
     @property
     def count(self) -> int:
@@ -183,7 +202,14 @@ class Pairs(Struct, array_like=True, gc=False):
         sums = [self.passed, self.stopped, self.older, *self.blocks]
         finite = all(math.isfinite(one.sum) and math.isfinite(one.squares) for one in sums)
         counts = all(one.n >= 0 for one in sums) and self.verdicts >= 0
+        finite = finite and 0.0 <= self.given_seconds < math.inf
         return finite and counts and 0 < len(self.blocks) <= BLOCKS and self.first >= 1
+
+
+def _and_one(awaited: float, came: float) -> tuple[float, float]:
+    """Return the answers that await a verdict, and those with one, after one more that awaits."""
+    fades = 0.5 if awaited + 1.0 > ANSWERS_REMEMBERED else 1.0
+    return fades * (awaited + 1.0), fades * came
 
 
 DAY = 86_400.0

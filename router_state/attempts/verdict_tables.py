@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verifier import Verifier
 from router_state.errors import DamagedState
 from router_state.kernel import Looks, VerdictTable
@@ -26,11 +27,28 @@ ENOUGH_LABELS = 3
 a model that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
 """
 COMES_STEPS = 50
-"""Steps to which the share of arriving verdicts is rounded, as a new share renews a table."""
+"""Steps to which a share of arriving verdicts is rounded, as a new share renews a table."""
 SIGNALS = ("tests_passed", "repeats", "severity")
 """Names of the signals of an answer, beside verdicts, that a request which follows it may have."""
 SIGNAL_BINS = 4
 """Bins of a signal, from bad to good."""
+
+
+class Coming(NamedTuple):
+    """The share of a verifier's awaited verdicts that arrive, and that of verdicts on each model's
+    answers where it is known.
+    """
+
+    share: float = 1.0
+    by_model: Mapping[str, float] = {}
+
+    def of(self, names: Sequence[str]) -> list[float]:
+        """Return the share of each of these models."""
+        return [self.by_model.get(name, self.share) for name in names]
+
+
+ALL_COME = Coming()
+"""The shares of a verifier before the first plan."""
 
 
 class Look(NamedTuple):
@@ -55,7 +73,7 @@ class Tables:
     Attributes:
         names: names of the models, in the order of the tables' rows.
         signals: tables of the signals that requests have sent so far, see `SIGNALS`.
-        comes: by verifier, the share of awaited verdicts that arrive; an answer without a verdict
+        comes: by verifier, the shares of awaited verdicts that arrive; an answer without a verdict
             passes.
         labels: number of labels of each model's answers, counted up to `ENOUGH_LABELS`.
         looks: all looks by number; stops: the verifier of each look, the least verdict that passes,
@@ -69,7 +87,7 @@ class Tables:
         self.tables: dict[str, VerdictTable] = {}
         self.signals: dict[str, VerdictTable] = {}
         self.labels: dict[str, int] = {}
-        self.comes: dict[str, float] = {}
+        self.comes: dict[str, Coming] = {}
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
@@ -87,7 +105,7 @@ class Tables:
             for name, one in verifiers.items()
         }
         self.verifiers = verifiers
-        self.comes = {name: share for name, share in self.comes.items() if name in verifiers}
+        self.comes = {name: one for name, one in self.comes.items() if name in verifiers}
         self.looks = [Look(name, e) for name, one in verifiers.items() for e in range(1, one.bins)]
         self.stops = [
             (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
@@ -123,11 +141,19 @@ class Tables:
             self.signals[name] = VerdictTable(SIGNAL_BINS, self.names)
         return self.signals[name]
 
-    def coming(self, verifier: str, share: float) -> None:
-        """Note the share of a verifier's awaited verdicts that arrive."""
-        share = round(share * COMES_STEPS) / COMES_STEPS
-        if verifier in self.tables and share != self.comes.get(verifier, 1.0):
-            self.comes[verifier] = share
+    def coming(self, verifier: str, pairs: Pairs, model: str | None = None) -> None:
+        """Note the shares of a verifier's awaited verdicts that arrive, once that of one model has
+        changed; None: those of all models may have.
+        """
+        if verifier not in self.tables:
+            return
+        before, share = self.comes.get(verifier, ALL_COME), _stepped(pairs.comes)
+        if model is None or share != before.share:
+            by_model = {name: _stepped(pairs.comes_of(name, share)) for name in pairs.by_model}
+        else:
+            by_model = {**before.by_model, model: _stepped(pairs.comes_of(model, share))}
+        if (share, by_model) != before:
+            self.comes[verifier] = Coming(share, by_model)
             self.tables[verifier].renew()
 
     def labelled(self, model: str) -> bool:
@@ -164,6 +190,7 @@ class Tables:
     def _show(self) -> None:
         for name, table in self.tables.items():
             if table.is_stale:
+                comes = self.comes.get(name, ALL_COME)
                 table.show(
                     self.firsts[name],
                     self.verifiers[name].usd,
@@ -172,7 +199,8 @@ class Tables:
                     self.hopeful,
                     DEVIATIONS,
                     APART,
-                    self.comes.get(name, 1.0),
+                    comes.share,
+                    comes.of(self.names),
                 )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
@@ -202,3 +230,7 @@ class Tables:
         for name, table in (*self.tables.items(), *self.signals.items()):
             if not table.is_sound():
                 yield f"table of {name}"
+
+
+def _stepped(share: float) -> float:
+    return round(share * COMES_STEPS) / COMES_STEPS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import orjson
 from msgspec import Struct, field, structs, to_builtins
@@ -17,6 +17,7 @@ from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
+from router_state.attempts.verdict_waits import VerdictWaits
 from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
 from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
@@ -28,7 +29,7 @@ from router_state.events import Judged, Verified
 from router_state.kernel import Chance, Options, PlannedOptions
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
-from router_state.record import RequestRecord
+from router_state.record import Records, RequestRecord
 from router_state.shared_numbers import ByModel
 
 
@@ -63,6 +64,7 @@ class Attempts(Capability):
         named_by_slot: by slot of the window, the verifiers that the request named, where it named
             any.
         spend: cost of requests, compared with the cost that solutions of the dollar dual expected.
+        waits: by verifier, the requests that await a verdict; empty until the next decision.
         weighs: see `arms.Planner`.
     """
 
@@ -73,6 +75,7 @@ class Attempts(Capability):
         "named_by_slot",
         "spend",
         "tables",
+        "waits",
         "weighs",
     )
     name = NAME
@@ -92,7 +95,7 @@ class Attempts(Capability):
             LastStandings(),
             False,
         )
-        self.spend = PlannedSpend()
+        self.spend, self.waits = PlannedSpend(), dict[str, VerdictWaits]()
         self.tables.keep(arms.names)
 
     @classmethod
@@ -143,6 +146,7 @@ class Attempts(Capability):
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
         self.evidence.keep_shared()
+        self.waits = {}
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.named_by_slot = {}
@@ -154,6 +158,9 @@ class Attempts(Capability):
         self._fit([name for name in self.arms.names if name != model])
         for one in self.evidence.shared.values():
             one.without(model)
+        for name, pairs in self.evidence.pairs.items():
+            pairs.by_model.pop(model, None)
+            self.tables.coming(name, pairs)
 
     def _fit(self, names: list[str] | tuple[str, ...]) -> None:
         """Give every table one row per arm, in the order of the arms."""
@@ -274,15 +281,43 @@ class Attempts(Capability):
             self._fit(arms.names)
         tables.refresh()
         planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
+        plan = choice.plan
+        if plan is not None and len(plan.steps) > 1:
+            waits = self.waits.get(plan.steps[0].verify or "")
+            if waits is not None:
+                waits.add(choice.request.request_id, choice.now, choice.seq)
 
     # What follows it.
 
     def verified(
-        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None
+        self, event: Verified, record: RequestRecord, plan: Plan, x: Vector | None, now: float
     ) -> VerdictEffect | None:
         """See Capability."""
         self._fit(self.arms.names)
-        return self.evidence.verdict(event, record, plan, x, self.arms)
+        found = self.evidence.verdict(event, record, plan, x, self.arms, now)
+        waits = self.waits.get(event.verifier)
+        if waits is not None and event.attempt == 0:
+            waits.came(event.request_id, self._given_seconds(event.verifier))
+        return found
+
+    def overdue(
+        self, opened: Mapping[str, float], records: Records, now: float, longest: float
+    ) -> Sequence[str]:
+        """See Capability."""
+        if len(self.waits) < len(self.declared.verifiers):
+            self.waits = {
+                name: VerdictWaits(name, opened, self._given_seconds(name))
+                for name in self.declared.verifiers
+            }
+        found: Sequence[str] = ()
+        for waits in self.waits.values():
+            if late := waits.overdue(records, now, longest):
+                found = [*found, *late]
+        return found
+
+    def _given_seconds(self, verifier: str) -> float:
+        pairs = self.evidence.pairs.get(verifier)
+        return 0.0 if pairs is None else pairs.given_seconds
 
     def judged(self, record: RequestRecord, x: Vector, reward: float) -> Taught | None:
         """See Capability."""
@@ -342,7 +377,7 @@ class Attempts(Capability):
             self.named_by_slot, self.evidence.pairs = dict(found.named_by_slot), found.pairs
             self.evidence.shared, self.spend = found.shared, found.spend
             for name, pairs in found.pairs.items():
-                self.tables.coming(name, pairs.comes)
+                self.tables.coming(name, pairs)
 
     def faults(self) -> Iterator[str]:
         """See Capability."""

@@ -19,8 +19,9 @@ class Brought(Struct, frozen=True):
     Attributes:
         d, projection: dimensions of contexts, and the projection that makes them. noise: σ² of
             rewards and of bills.
-        models: statements of all members (`Kin.total_of`); scatter: scatter of rewards and of
-            bills, by model.
+        models: statements of all members (`Kin.total_of`), and the knowledge of the numbers that
+            they share (`family_shared.Known`).
+        scatter: scatter of rewards and of bills, by model.
     """
 
     d: int
@@ -40,6 +41,8 @@ class Brought(Struct, frozen=True):
         bills."""
         if self.noise[side]:
             kin.noise = self.noise[side]
+        for name in self.models:
+            kin.brought.pop(name, None)
         sums = {name: data for name, one in self.models.items() if (data := one.sides[side])}
         kin.brought |= {name: sums_of(data, self.d) for name, data in sums.items()}
         kin.scatter |= {name: Scatter(*self.scatter[name][side]) for name in sums}

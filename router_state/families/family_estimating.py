@@ -9,6 +9,7 @@ from router_state.families.family_kin import Kin
 from router_state.families.family_register import MemberNumbers, MemberSums
 from router_state.families.family_shared import Shared
 from router_state.families.family_sums import sums_of
+from router_state.shared_numbers import Packed
 
 FIRST_ROUNDS = 4 * ROUNDS
 """Steps of an estimate that begins from nothing and is the only one."""
@@ -22,14 +23,16 @@ class Estimating:
         sides: estimates from rewards and from bills.
         reported: sums that members had reported when the copy was made, of rewards and of bills.
         numbers: numbers of capabilities that members had shared by then.
+        brought: the same of another family, see `family_shared.Known`.
         noise: σ² of rewards and of bills.
-        shared: the family's estimate from `numbers`.
+        shared: the family's estimate from `numbers` and `brought`.
         reports: the owner's counter `reports` when the copy was made.
     """
 
     sides: tuple[Kin, Kin]
     reported: tuple[MemberSums, MemberSums]
     numbers: MemberNumbers
+    brought: dict[str, Packed]
     noise: tuple[float, float]
     reports: int
     rounds: int
@@ -43,4 +46,5 @@ class Estimating:
                 for member, of in reported.items()
             }
             fit(kin, sums, noise=noise or kin.noise, rounds=self.rounds)
-        self.shared = Shared.of(self.numbers, self.sides[0].aside | self.sides[1].aside)
+        aside = self.sides[0].aside | self.sides[1].aside
+        self.shared = Shared.of(self.numbers, aside, self.brought)

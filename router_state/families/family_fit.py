@@ -53,7 +53,7 @@ def conclude(kin: Kin, models: Sequence[str]) -> tuple[dict[str, Vector], dict[s
     for model in models:
         total = kin.total_of(model)
         one = Regression(model, kin.d, Journal())
-        one.start(total.A + np.diag(ridges), total.b + ridges * prior.mean)
+        one.start(total.A + np.diag(ridges), total.b + ridges * prior.mean, alone=True)
         ones.append(one)
     for _ in range(2):
         estimate(prior, ones)
@@ -100,7 +100,7 @@ class Fit:
         kin.total = {}
         for model, of in self.by_model.items():
             R = weights[of.at, None] * kin.scatter[model].diagonal(kin.d)
-            of.J, of.h = statements(R, of.A, of.without(levels))
+            of.J, of.h, of.V = statements(R, of.A, of.without(levels))
             kin.total[model] = of.total(counts).triangle()
 
     def move(self, theta: Mapping[str, Vector], covariances: Mapping[str, Matrix]) -> None:
@@ -112,10 +112,9 @@ class Fit:
         misfit, freedom, response, information = np.zeros((4, len(self.names)))
         for model, of in self.by_model.items():
             R, w = kin.scatter[model].diagonal(kin.d), weights[of.at, None]
-            V = np.linalg.inv(of.A + (w * R)[:, :, None] * np.eye(kin.d))
-            B = V @ of.A
+            B = of.V @ of.A
             rest = of.without(levels) - of.A @ theta[model]
-            squares = (V @ rest[:, :, None])[:, :, 0] ** 2
+            squares = (of.V @ rest[:, :, None])[:, :, 0] ** 2
             misfit[of.at] += squares @ R / kin.noise
             own = np.einsum("nii->ni", B)
             freedom[of.at] += own.sum(1)
@@ -130,7 +129,7 @@ class Fit:
         self._level(response, information, counts)
         self._weigh(misfit, freedom)
         found, doubts = slopes(self.by_model, theta, covariances, counts=counts, noise=kin.noise)
-        out = broken(found, doubts)
+        out = broken(found, doubts, counts)
         left_out = zip(self.names, found.tolist(), out, strict=True)
         kin.slope = {name: slope for name, slope, one in left_out if one}
         kin.aside = set(kin.slope)

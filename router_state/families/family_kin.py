@@ -102,7 +102,7 @@ class Kin:
             return {}
         R = self.weights.get(member, 1.0) * self._scatters(own)
         A, b = (np.stack([getattr(one, part) for one in own.values()]) for part in ("A", "b"))
-        J, h = statements(R, A, b - self.levels.get(member, 0.0) * A[:, -1])
+        J, h, _ = statements(R, A, b - self.levels.get(member, 0.0) * A[:, -1])
         return {name: Sums(J[k], h[k]) for k, name in enumerate(own)}
 
     def replace(self, member: str, before: Mapping[str, Sums], now: Mapping[str, Sums]) -> None:

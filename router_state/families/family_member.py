@@ -193,9 +193,11 @@ class Family(Capability):
 
     def _take_over(self, event: MemberPrior) -> None:
         """Put the others' sums of some models in place of their earlier sums. Before the first own
-        observation σ² is the family's: sums are in units of it."""
-        for prior, noise in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
-            if noise > 0.0 and not prior.seen:
+        observation σ² is the family's: sums are in units of it. It is at most the first guess, as
+        labels come late: until then, wider draws cost more than they find."""
+        for prior, estimate in zip((self.arms.rewards, self.arms.bills), event.noise, strict=True):
+            if estimate > 0.0 and not prior.seen:
+                noise = min(estimate, prior.guess.noise)
                 prior.noise, prior.fourth = noise, 3.0 * noise * noise
                 prior.noise_count = BELIEVED
                 self.journal.pieces.add(prior.name)

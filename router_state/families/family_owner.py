@@ -20,7 +20,7 @@ from router_state.families.family_fit import ROUNDS
 from router_state.families.family_kin import Kin
 from router_state.families.family_register import HEAD, MemberEntry, Register, shared
 from router_state.families.family_reports import MemberPrior, Model, Report
-from router_state.families.family_shared import Shared
+from router_state.families.family_shared import Known, Shared
 from router_state.families.family_sums import Sums, bytes_of, require_usable, sums_of
 from router_state.families.sum_bytes import most_size
 from router_state.kernel import GROWTH, MEMORY
@@ -156,6 +156,9 @@ class FamilyOwner(Register):
         """
         for _, data in brought.sums():
             require_usable(sums_of(data, brought.d))
+        for model in brought.models.values():
+            for data in model.shared.values():
+                Known.unpack(data)
         self._found(brought.d, brought.projection)
         self._require_same(brought.d, brought.projection, "what was brought")
         for name, model in brought.models.items():
@@ -163,6 +166,7 @@ class FamilyOwner(Register):
         self.brought = (*self.brought, *(one for one in brought.models if one not in self.brought))
         for side, kin in enumerate(self.sides):
             brought.count(kin, side)
+        self.shared = Shared.of(self.reported()[2], self.aside, self.brought_numbers)
         self.changed.add(HEAD)
         self.waiting.update((name, None) for name, one in self.members.items() if one.takes)
 
@@ -193,8 +197,15 @@ class FamilyOwner(Register):
             noise.append(float(np.median(noises)) if noises else 0.0)
         sides = deepcopy(self.sides)
         *sums, shared = self.reported()
-        both = noise[0], noise[1]
-        return Estimating(sides, (sums[0], sums[1]), shared, both, self.reports, self.rounds)
+        return Estimating(
+            sides,
+            (sums[0], sums[1]),
+            shared,
+            self.brought_numbers,
+            (noise[0], noise[1]),
+            self.reports,
+            self.rounds,
+        )
 
     def take(self, found: Estimating) -> None:
         """Put fitted estimates in force, and let young members wait for new priors."""
@@ -210,7 +221,7 @@ class FamilyOwner(Register):
     def recount(self) -> None:
         """Compute the sums anew from all reports."""
         *sides, shared = self.reported()
-        self.shared = Shared.of(shared, self.aside)
+        self.shared = Shared.of(shared, self.aside, self.brought_numbers)
         for kin, reported in zip(self.sides, sides, strict=True):
             kin.total = {}
             for member, of in reported.items():

@@ -105,6 +105,12 @@ class Register:
                 if (model := self.sums(member, name)) is not None:
                     yield member, name, model
 
+    @property
+    def brought_numbers(self) -> dict[str, Packed]:
+        """Return the numbers of another family, by model, see `family_shared.Known`."""
+        models = {name: self.sums("", name) for name in self.brought}
+        return {name: one.shared for name, one in models.items() if one is not None}
+
     def reported(self) -> tuple[MemberSums, MemberSums, MemberNumbers]:
         """Return what members reported: sums of rewards, sums of bills, and shared numbers."""
         found: tuple[MemberSums, MemberSums] = ({}, {})

@@ -22,11 +22,20 @@ the probability that they fit, instead of leaving some out, harms no less (bench
 SLOPE_DEVIATIONS = 2.0
 """Deviations of a slope's estimate by which a slope must also be below 1 for its router to be left
 out."""
+RETURN_DEVIATIONS = 1.0
+"""The same deviations for a router that is left out already. With one limit alone such a router
+would come and go: what it says makes its own slope less sure, and each time it came the others
+would look unlike."""
 
 
-def broken(slopes: Vector, doubts: Vector) -> npt.NDArray[np.bool_]:
-    """Tell for each router whether its slope leaves it out, given the slope's deviation."""
-    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - SLOPE_DEVIATIONS * doubts))
+def broken(slopes: Vector, doubts: Vector, counts: Vector) -> npt.NDArray[np.bool_]:
+    """Tell for each router whether its slope leaves it out.
+
+    Args:
+        doubts: deviations of the slopes; counts: 0 for a router that is left out already.
+    """
+    deviations = np.where(counts > 0.0, SLOPE_DEVIATIONS, RETURN_DEVIATIONS)
+    return np.less(slopes, np.minimum(LEAST_MEMBER_SLOPE, 1.0 - deviations * doubts))
 
 
 def slopes(

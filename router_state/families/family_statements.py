@@ -24,7 +24,7 @@ class Of:
     """Statements of the routers that have one model.
 
     Attributes:
-        at: their positions among all routers; A, b: their sums; J, h: their statements.
+        at: their positions among all routers; A, b: their sums; J, h, V: their statements.
     """
 
     at: npt.NDArray[np.int64]
@@ -32,6 +32,7 @@ class Of:
     b: Stack
     J: Stack
     h: Stack
+    V: Stack
 
     def without(self, levels: Vector) -> Stack:
         """Return b without the levels of all routers."""
@@ -44,12 +45,12 @@ class Of:
         return Sums(np.einsum("n,nij->ij", here, self.J), here @ self.h)
 
 
-def statements(R: Stack, A: Stack, b: Stack) -> tuple[Stack, Stack]:
-    """Return J and h of n sums, given the diagonals of R, shape (n, d)."""
+def statements(R: Stack, A: Stack, b: Stack) -> tuple[Stack, Stack, Stack]:
+    """Return J, h and V of n sums, given the diagonals of R, shape (n, d)."""
     one = np.eye(R.shape[1])
-    V = np.linalg.inv(A + R[:, :, None] * one)
+    V = np.asarray(np.linalg.inv(A + R[:, :, None] * one), np.float64)
     J = R[:, :, None] * (one - V * R[:, None, :])
-    return (J + J.transpose(0, 2, 1)) / 2.0, R * (V @ b[:, :, None])[:, :, 0]
+    return (J + J.transpose(0, 2, 1)) / 2.0, R * (V @ b[:, :, None])[:, :, 0], V
 
 
 def stacked(model: str, names: list[str], members: Members) -> Of:
@@ -57,7 +58,7 @@ def stacked(model: str, names: list[str], members: Members) -> Of:
     at = [k for k, name in enumerate(names) if model in members[name]]
     A = np.stack([members[names[k]][model].A for k in at])
     b = np.stack([members[names[k]][model].b for k in at])
-    return Of(np.array(at), A, b, np.zeros_like(A), np.zeros_like(b))
+    return Of(np.array(at), A, b, np.zeros_like(A), np.zeros_like(b), np.zeros_like(A))
 
 
 def mean_square(statements: Iterable[Of], d: int) -> float:

@@ -2,7 +2,7 @@
 
 A is written as the count, the mean context, and by how much contexts scatter around the mean: a
 size for each feature, and correlations in steps of 1/31. Most correlations are small, so they
-stand in a Rice code (Rice and Plaunt 1971). b is written likewise: the mean response, and how it
+stand in a Rice code (`kernel.numbers.rice`). b is written likewise: the mean response, and how it
 moves with each feature. Rounded sums have an odd number of bytes, other sums an even one.
 """
 
@@ -16,15 +16,14 @@ import numpy.typing as npt
 
 from router_state.config import Matrix, Vector
 from router_state.errors import UnusablePrior
+from router_state.kernel import rice_decode, rice_encode
 
 STEPS = 31
 """Steps of a correlation between 0 and 1. Rounding moves expectations by at most 0.15 deviations of
 their doubt, at 20 to 600 requests and 26 dimensions; in steps of 1/127 by 0.07, at 80 bytes more.
 """
-MOST_BITS = 5
-"""Most bits of a correlation beside those in unary."""
 Whole: TypeAlias = npt.NDArray[np.int64]
-"""Positions in a matrix, or correlations in steps."""
+"""Positions in a matrix."""
 
 
 @cache
@@ -44,15 +43,20 @@ def pack(A: Matrix, b: Vector) -> bytes:
     f = len(b) - 1
     count = max(float(A[-1, -1]), 0.0)
     unit = count or 1.0
-    mean, level = A[-1, :f] / unit, float(b[-1]) / unit
-    rest = A[:f, :f] - unit * np.outer(mean, mean)
-    size = np.sqrt(np.maximum(np.diag(rest), 0.0))
-    steps, grown = _correlations(_ratio(rest, np.outer(size, size)))
-    size = size * np.sqrt(grown)
-    slopes = _ratio(b[:f] - level * unit * mean, size)
-    vectors = [_halves(one) for one in (mean, size, slopes)]
-    numbers = np.array([count, level, *(scale for scale, _ in vectors)], "<f4")
-    found = b"".join([numbers.tobytes(), *(data for _, data in vectors), _rice(steps)])
+    vectors, level = np.empty((3, f)), float(b[-1]) / unit
+    mean, size, slopes = vectors
+    mean[:] = A[-1, :f] / unit
+    rest = A[:f, :f] - unit * (mean[:, None] * mean)
+    size[:] = np.sqrt(np.maximum(rest.diagonal(), 0.0))
+    # A feature without scatter has no correlations and no slope.
+    some = np.where(size > 0.0, size, np.inf)
+    steps, grown = _correlations(rest / (some[:, None] * some))
+    size *= grown**0.5
+    slopes[:] = (b[:f] - level * unit * mean) / (some * grown**0.5)
+    scales = np.abs(vectors).max(1, initial=0.0).astype("<f4")
+    halves = vectors / np.where(scales > 0.0, scales, 1.0)[:, None]
+    numbers = np.array([count, level], "<f4").tobytes() + scales.tobytes()
+    found: bytes = numbers + halves.astype("<f2").tobytes() + rice_encode(steps)
     return found if len(found) % 2 else found + b"\0"
 
 
@@ -69,15 +73,15 @@ def unpack(data: bytes, d: int) -> tuple[Matrix, Vector]:
     halves = np.frombuffer(data, "<f2", 3 * f, at).astype(float).reshape(3, f)
     if not (np.isfinite(numbers).all() and np.isfinite(halves).all() and numbers[0] >= 0.0):
         raise UnusablePrior("the sums of a family must be finite, and their count not negative")
-    count, level = numbers[:2]
+    count, level = numbers[:2].tolist()
     mean, size, slopes = halves * numbers[2:, None]
     unit = count or 1.0
     R = np.zeros((f, f))
     R[lower(f, -1)] = _steps(data[at + 6 * f :], f * (f - 1) // 2) / STEPS
     R += R.T
-    np.fill_diagonal(R, 1.0)
+    R.reshape(-1)[:: f + 1] = 1.0
     A, b = np.empty((d, d)), np.empty(d)
-    A[:f, :f] = R * np.outer(size, size) + unit * np.outer(mean, mean)
+    A[:f, :f] = R * (size[:, None] * size) + unit * (mean[:, None] * mean)
     A[-1, :f] = A[:f, -1] = unit * mean
     A[-1, -1] = count
     b[:f], b[-1] = slopes * size + level * unit * mean, level * unit
@@ -90,54 +94,39 @@ def most_size(d: int) -> int:
     return 22 + 6 * f + (7 * f * (f - 1) // 2 + 7) // 8
 
 
-def _ratio(values: npt.NDArray[np.float64], scale: npt.NDArray[np.float64]) -> Matrix:
-    return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0.0)
-
-
-def _halves(values: Vector) -> tuple[float, bytes]:
-    """Return a scale, and values as 16-bit floats in it."""
-    scale = float(np.float32(np.abs(values).max(initial=0.0)))
-    return scale, (values / (scale or 1.0)).astype("<f2").tobytes()
-
-
-def _correlations(R: Matrix) -> tuple[Whole, float]:
+def _correlations(R: Matrix) -> tuple[Vector, float]:
     """Return the lower triangle of a correlation matrix in steps, and by which factor its diagonal
     must grow for that to be positive semidefinite."""
     f, lift = len(R), 0.0
     if f < 2:
-        return np.empty(0, np.int64), 1.0
+        return np.empty(0), 1.0
     # Rounding moves no eigenvalue by more than half a step for each feature.
     most = f / (2.0 * STEPS)
     for last in (False, False, True):
         lift = most if last else lift
         rounded = np.rint(np.clip(R / (1.0 + lift), -1.0, 1.0) * STEPS)
-        np.fill_diagonal(rounded, STEPS)
-        least = float(np.linalg.eigvalsh(rounded)[0]) / STEPS
-        if last or least >= 0.0:
+        rounded.reshape(-1)[:: f + 1] = STEPS
+        if last or (least := _least(rounded) / STEPS) >= 0.0:
             break
         lift = min(lift - 1.5 * least, most)
-    return rounded[lower(f, -1)].astype(np.int64), 1.0 + lift
+    return rounded[lower(f, -1)], 1.0 + lift
 
 
-def _rice(steps: Whole) -> bytes:
-    """Return whole numbers in a Rice code: k, the last k bits of each, and the others in unary."""
-    folded = np.where(steps < 0, -2 * steps - 1, 2 * steps)
-    bits = np.arange(MOST_BITS + 1)
-    k = int(((folded[:, None] >> bits).sum(0) + bits * len(folded)).argmin())
-    high = np.zeros(int((folded >> k).sum()) + len(folded), np.uint8)
-    high[np.cumsum((folded >> k) + 1) - 1] = 1
-    low = (folded[:, None] >> np.arange(k)) & 1
-    return bytes([k]) + np.packbits(np.concatenate([low.ravel().astype(np.uint8), high])).tobytes()
+def _least(A: Matrix) -> float:
+    """Return the least eigenvalue of a matrix; 0 where it is above 0, which is told sooner."""
+    try:
+        np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return float(np.linalg.eigvalsh(A)[0])
+    return 0.0
 
 
-def _steps(data: bytes, n: int) -> Whole:
-    """Invert `_rice`, for n numbers. Raises UnusablePrior."""
-    k, bits = data[0], np.unpackbits(np.frombuffer(data, np.uint8, offset=1))
-    ends = np.flatnonzero(bits[n * k :])
-    if k > MOST_BITS or len(ends) != n:
-        raise UnusablePrior("the correlations of a family's sums are damaged")
-    low = bits[: n * k].reshape(n, k) @ (1 << np.arange(k))
-    folded = (np.diff(ends, prepend=-1) - 1 << k) | low
-    if (folded > 2 * STEPS).any():
+def _steps(data: bytes, n: int) -> Vector:
+    """Return n correlations in steps. Raises UnusablePrior."""
+    try:
+        found = rice_decode(data, n)
+    except ValueError as error:
+        raise UnusablePrior(f"the correlations of a family's sums are damaged: {error}") from None
+    if (np.abs(found) > STEPS).any():
         raise UnusablePrior("a correlation of a family's sums is above 1")
-    return np.where(folded & 1, -(folded + 1) // 2, folded // 2)
+    return found

@@ -48,6 +48,8 @@ from router_state.kernel.learning.shared_prior import GROWTH, SharedPrior
 from router_state.kernel.numbers.elementary import exp_of, log_of, tabulated
 from router_state.kernel.numbers.linear import EPSILON
 from router_state.kernel.numbers.randomness import Chance
+from router_state.kernel.numbers.rice import decode as rice_decode
+from router_state.kernel.numbers.rice import encode as rice_encode
 from router_state.kernel.numbers.total import Total
 from router_state.kernel.pacing.call_times import waits
 from router_state.kernel.pacing.debt import HORIZON, SAVED, Debt
@@ -138,6 +140,8 @@ __all__ = [
     "lognormal_mean",
     "lots",
     "options",
+    "rice_decode",
+    "rice_encode",
     "tabulated",
     "waits",
     "wins",

@@ -127,16 +127,15 @@ class Calibration:
         """Return the offset that is subtracted from a judge's labels, by model."""
         if not self.declared.calibrates(judge):
             return {}
-        pairs: dict[str, ModelPairs] = {}
+        models: dict[str, ModelPairs] = {}
         every = Moments()
         for model in arms.names:
             cell, one = self.cells.get((judge, model)), self.labels.get((judge, model))
+            pairs = (0.0, 0.0, 0.0)
             if cell is not None:
-                every = every.plus(cell.all)
-                learned, mean = (0.0, 0.0) if one is None else one.mean()
-                pairs[model] = ModelPairs(*cell.last_means(), learned, mean)
-        common, own = offsets(pairs, within, Within.of([every]))
-        return {model: own.get(model, common) for model in arms.names}
+                every, pairs = every.plus(cell.all), cell.last_means()
+            models[model] = ModelPairs(*pairs, *((0.0, 0.0) if one is None else one.mean()))
+        return offsets(models, within, Within.of([every]))
 
     def _take_off(self, judge: str, arms: Arms, offsets: dict[str, float]) -> None:
         """Take these offsets off all labels of a judge, in place of those before."""

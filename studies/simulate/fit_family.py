@@ -18,6 +18,7 @@ from schemas.families import FamilyEstimated
 from studies.history.happened import Declared
 from studies.simulate.cases import Case
 from studies.simulate.observed import NothingObserved, observe
+from studies.simulate.verdicts_seen import VerdictsSeen
 from studies.warm_start.observations import Observations
 
 LEAST_NOISE = 1e-6
@@ -47,19 +48,25 @@ class Priced:
 
 
 def report_of(
-    family: str, router_id: str, cases: Iterable[Case | Declared], priced: Priced
+    family: str,
+    router_id: str,
+    cases: Iterable[Case | Declared],
+    priced: Priced,
+    verdicts: VerdictsSeen,
 ) -> Report | None:
     """Return the report that a router would make at the end of its history, whose declarations
-    `priced` has noted; None: it has fewer than 20 rewards and 20 bills.
+    `priced` has noted, and whose verdicts `verdicts`; None: it has fewer than 20 rewards and 20
+    bills.
     """
     try:
         observed = observe(cases)
     except NothingObserved:
         return None
     ratios = _log_ratios(observed, priced.prices)
-    sides, noise, seen = [], [], []
+    sides, noise, seen, whole = [], [], [], []
     for y, guess in ((observed.rewards, REWARDS), (ratios, COSTS)):
         sums, variance = _sums(observed.contexts, y, observed.models)
+        whole.append(sums)
         count = int(np.isfinite(y).sum())
         sides.append(
             {} if count < LEAST_REPORTED else {n: bytes_of(one) for n, one in sums.items()}
@@ -69,13 +76,18 @@ def report_of(
     names = [name for name in observed.models if name in sides[0] or name in sides[1]]
     if not names:
         return None
-    models = {name: Model(sides[0].get(name, b""), sides[1].get(name, b"")) for name in names}
+    d = observed.contexts.shape[1]
+    shared = verdicts.numbers(observed.models, whole[0], d, noise[0])
+    models = {
+        name: Model(sides[0].get(name, b""), sides[1].get(name, b""), shared.get(name, {}))
+        for name in names
+    }
     return Report(
         family,
         router_id,
         0,
         0,
-        observed.contexts.shape[1],
+        d,
         "",
         seen=(seen[0], seen[1]),
         noise=(noise[0], noise[1]),

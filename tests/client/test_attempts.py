@@ -114,6 +114,33 @@ async def test_a_callable_looks_at_answers_and_its_verdict_is_reported(
     assert [kind for kind, _ in sent.sent] == ["tests"] * verdicts
 
 
+@pytest.mark.parametrize(
+    ("revision", "called"), [(0, ["small"]), (1, ["small", "large"])], ids=["repeat", "revision"]
+)
+async def test_a_later_verdict_counts_only_with_a_higher_revision(
+    revision: int, called: list[str]
+) -> None:
+    sent, models = Sent(), []
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        models.append(attempt.model)
+        if attempt.verify is not None:
+            await attempt.verdict("tests", True)
+            await attempt.verdict("tests", False, revision=revision)
+    assert models == called
+
+
+async def test_who_looks_again_replaces_the_verdict() -> None:
+    sent, models, looks = Sent(), [], iter([True, False])
+    verifiers = {"tests": Verifier(lambda answer: next(looks))}
+    async for attempt in attempts_of(decision(sent, *PLAN), sent, verifiers):
+        models.append(attempt.model)
+        if attempt.verify is not None:
+            await attempt.check("the first answer")
+            await attempt.check("the answer of a retry")
+    assert models == ["small", "large"]
+    assert [more["revision"] for _, more in sent.sent] == [0, 1]
+
+
 async def test_a_verifier_without_a_callable_says_what_to_give() -> None:
     sent = Sent()
     (attempt,) = [one async for one in attempts_of(decision(sent, *PLAN), sent)]

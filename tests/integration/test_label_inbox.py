@@ -217,12 +217,12 @@ def test_what_was_labelled_elsewhere_leaves_the_page_and_is_measured_and_audited
         4,
         0,
     ]
-    assert "people of human part by 1.00" in command("sources", "--router", ROUTER)
+    assert "People of human part by 1.00" in command("sources", "--router", ROUTER)
     assert json.loads(command("audit", "--json"))["violations"] == {}
     verified = json.loads(command("replay", "--verify", "--router", ROUTER, "--json"))
     assert verified["identical"] == len(REQUESTS), verified
     open_page(browser, address, f"#/router/{ROUTER}", ready="section.sources")
-    until(lambda: "people of human part by 1.00" in text(browser, "section.sources"), "it drawn")
+    until(lambda: "People of human part by 1.00" in text(browser, "section.sources"), "it drawn")
 
 
 def test_labels_need_the_key_of_a_router_and_a_dashboard_that_takes_them(

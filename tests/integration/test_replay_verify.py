@@ -20,7 +20,7 @@ from studies.history.verify import Verdict, verify
 from tests.integration.commands import new_service
 from tests.integration.replay_recording import record_history
 
-REQUESTS = 4000
+REQUESTS = 2000
 
 
 @pytest.fixture(scope="module")

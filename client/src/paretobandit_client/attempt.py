@@ -49,6 +49,7 @@ class Attempt:
     _failed: bool = field(default=False, repr=False, compare=False)
     _stopped: bool = field(default=False, repr=False, compare=False)
     _revision: int = field(default=0, repr=False, compare=False)
+    _verdicts: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def goes_on(self) -> bool:
@@ -82,17 +83,26 @@ class Attempt:
 
         If the verdict of the plan's verifier is below `accept_at`, the next attempt follows. Report
         nothing of a verifier that fails or takes too long: the answer counts as it is.
+
+        Args:
+            revision: a higher one replaces the verifier's verdict; otherwise its first one counts.
         """
-        number = bounds.verdict(value)
+        number, before = bounds.verdict(value), self._verdicts.get(verifier)
+        counts = before is None or revision > before
+        if counts:
+            self._verdicts[verifier] = revision
         if verifier == self.verify and self.accept_at is not None:
             # A verdict is of an answer: the call did not fail, or a retry of it did not.
-            self._failed, self._stopped = False, number < self.accept_at
+            self._failed = False
+            if counts:
+                self._stopped = number < self.accept_at
         await self._reports.verdict(
             self.request_id, verifier, number, attempt=self.number, revision=revision
         )
 
     async def check(self, answer: object) -> float | None:
-        """Have the plan's verifier look at the answer, and report its verdict.
+        """Have the plan's verifier look at the answer, and report its verdict, which replaces an
+        earlier one.
 
         None: nobody needs to look, or the verifier fails or takes too long; then the answer counts
         as it is.
@@ -108,7 +118,8 @@ class Attempt:
             )
         found = await verdict_of(self.verify, self._verifiers[self.verify], answer)
         if found is not None:
-            await self.verdict(self.verify, found)
+            revision = self._verdicts.get(self.verify, -1) + 1
+            await self.verdict(self.verify, found, revision=revision)
         return found
 
     async def reward(

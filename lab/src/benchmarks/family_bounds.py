@@ -3,11 +3,11 @@
     python -m benchmarks.family_bounds                # 30 drawn worlds
     python -m benchmarks.family_bounds --oracle sources --seeds 10
 
-In each world a first router learns from labels of all its requests. A newcomer to the same world
-then takes over the first router's tables of verifiers, or its pairs of judge and gold, before its
-own first request. No family could tell more, as members are never more alike. Beside it the same
-newcomer starts cold. What either knows of models is its own, or the same. Labels come 100 requests
-late.
+In each world a first router learns from labels of all its requests, or of as few as a newcomer has.
+A newcomer to the same world then takes over the first router's tables of verifiers, or its pairs of
+judge and gold, before its own first request. No family could tell more, as members are never more
+alike. Beside it the same newcomer starts cold. What either knows of models is its own, or the same.
+Labels come 100 requests late.
 """
 
 from __future__ import annotations
@@ -100,14 +100,18 @@ def _part(judged: Judged, rows: slice) -> Judged:
     )
 
 
-def sources(attack: str, seed: int) -> Pair:
-    """Play a newcomer whose judge is calibrated."""
+def sources(attack: str, seed: int, *, taught: float = 1.0) -> Pair:
+    """Play a newcomer whose judge is calibrated.
+
+    Args:
+        taught: share of the first router's requests that people label.
+    """
     world = drawn_labels(seed, attack)
     before, after = _rows(world, slice(-NEWCOMERS)), _rows(world, slice(-NEWCOMERS, None))
     teacher, cold, told = (
         Played.start(config_of(one, seed, "on")) for one in (before, after, after)
     )
-    label(teacher, before, share=1.0, seed=seed)
+    label(teacher, before, share=taught, seed=seed)
     _tell_pairs(teacher, told)
     return (
         label(cold, after, share=GOLD, seed=seed),
@@ -168,6 +172,10 @@ ORACLES: dict[str, dict[str, Callable[[int], Pair]]] = {
     "sources": {
         "judge favours a model by 0.2, 2 % gold": lambda seed: sources("self-preference", seed),
         "judge is honest, 2 % gold": lambda seed: sources("honest", seed),
+    },
+    "sources, 2 % gold everywhere": {
+        "judge favours a model by 0.2": lambda seed: sources("self-preference", seed, taught=GOLD),
+        "judge is honest": lambda seed: sources("honest", seed, taught=GOLD),
     },
 }
 """Plays by oracle, and by the name of their row."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import click
 import numpy as np
+from msgspec import structs
 
 from benchmarks.arena import Array
 from benchmarks.attempt_worlds import Judged, drawn
@@ -45,6 +46,12 @@ def verifier_of(kind: str, tenant: int, seed: int) -> str:
     return drawn_one if kind == "unlike" or tenant % 2 else "good"
 
 
+def without_shared(report: Report) -> Report:
+    """Return a report without the numbers that capabilities share."""
+    bare = {name: Model(one.rewards, one.bills) for name, one in report.models.items()}
+    return structs.replace(report, models=bare)
+
+
 class Member:
     """A tenant's router, in its family."""
 
@@ -73,12 +80,7 @@ class Member:
 
     def said(self, report: Report) -> Report:
         """Return a report with the numbers of verifiers, or without."""
-        if self.share:
-            return report
-        bare = {name: Model(one.rewards, one.bills) for name, one in report.models.items()}
-        return Report(
-            **{**{f: getattr(report, f) for f in report.__struct_fields__}, "models": bare}
-        )
+        return report if self.share else without_shared(report)
 
     def play(self) -> Array:
         """Play all requests; return rewards and dollars in budgets, shape (2, requests)."""

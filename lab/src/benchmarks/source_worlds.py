@@ -30,6 +30,7 @@ ATTACKS = (
     "binary",
     "drift",
     "two alike",
+    "strict",
 )
 """Faults of a judge; of "two alike" both favour the same model, with the same errors."""
 
@@ -85,6 +86,8 @@ def attacked(x: Array, gold: Array, attack: str, numbers: np.random.Generator) -
         judge = np.where(x[:, :1] > np.quantile(x[:, 0], 0.75), 1.2 - judge, judge)
     elif attack == "binary":
         judge = (judge > 0.6).astype(float)
+    elif attack == "strict":
+        judge -= 0.2
     elif attack == "drift":
         judge[len(x) // 2 :, second] += 0.3
     found = [judge]

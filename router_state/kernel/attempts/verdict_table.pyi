@@ -37,4 +37,5 @@ class VerdictTable:
         away: float,
         apart: float,
         comes: float,
+        come: list[float],
     ) -> None: ...

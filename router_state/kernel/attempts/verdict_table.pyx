@@ -301,6 +301,7 @@ cdef class VerdictTable:
         Real away,
         Real apart,
         Real comes,
+        list come,
     ):
         """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
         whose rows have changed since the last call, or of all after `renew`.
@@ -309,8 +310,11 @@ cdef class VerdictTable:
             look: number of the look whose first bin that passes is 1; the others follow.
             usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those by
                 which ρ is higher in `sure`.
-            comes: share of the verdicts that come: without one, an answer passes.
+            comes: share of the verdicts that come; come: that on each model's answers. Without a
+                verdict an answer passes.
         """
+        if len(come) != self.K:
+            raise ValueError(f"{len(come)} shares of verdicts are not those of {self.K} models")
         held = scratch(4 * self.J)
         room: Floats = of_block(held)
         rho: Real = self.values[2 * self.J]
@@ -322,10 +326,11 @@ cdef class VerdictTable:
         for k in range(self.K):
             if self._stale[k] > 0.0:
                 self._spread(self.row_of(k), away, room)
+                share: Real = come[k]
                 for edge in range(1, self.J):
-                    self._write(sure, look, k, edge, -1, comes, room)
-                    self._write(likely, look, k, edge, 0, comes, room)
-                    self._write(hopeful, look, k, edge, 1, comes, room)
+                    self._write(sure, look, k, edge, -1, share, room)
+                    self._write(likely, look, k, edge, 0, share, room)
+                    self._write(hopeful, look, k, edge, 1, share, room)
                 self._stale[k] = 0.0
         self.is_stale = False
 

@@ -56,8 +56,12 @@ cdef class Gaussian:
         """The part of the array that a snapshot keeps, a view."""
         return self.array[: self.at + (1 + self.pending) * self.d]
 
-    def start(self, A, b):
-        """Start from statistics A (d, d), a prior in it, and b (d,)."""
+    def start(self, A, b, *, Flag alone=False):
+        """Start from statistics A (d, d), a prior in it, and b (d,).
+
+        Args:
+            alone: whether no other regression starts from these.
+        """
         self.own()
         d: Index = self.d
         A, b = np.asarray(A, np.float64), np.asarray(b, np.float64)
@@ -73,7 +77,8 @@ cdef class Gaussian:
         invert(self.values, 0, d, space)
         times(self.values, 0, space, d, self.values, self.at, d)
         self.decay, self.pending = 1.0, 0
-        self.share()
+        if not alone:
+            self.share()
         self.changed()
 
     def know_only(self, Real ridge, Real bias_ridge, mean):

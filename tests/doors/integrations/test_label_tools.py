@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands.cli.labels_command import TOOLS as OF_COMMAND
+from commands.cli.labels_exchange import TOOLS as OF_COMMAND
 from doors.integrations.label_scale import Scale, chosen, last_labels, reward_of
 from doors.integrations.label_tasks import Task, exported
 from doors.integrations.label_tools import TOOLS, WANTED, Given, given_in

@@ -310,6 +310,19 @@ def test_a_second_call_that_was_never_made_releases_its_commitment_in_time() -> 
     invariants.check(one.state, one.records)
 
 
+@pytest.mark.parametrize("revision", [0, 1])
+def test_a_later_verdict_counts_only_with_a_higher_revision(revision: int) -> None:
+    one = engine()
+    request_id, _ = planned(one)
+    one.settle(request_id, 1e-4)
+    assert verdicts(one, request_id, 1.0) == "applied"
+    told = verdicts(one, request_id, 0.0, revision=revision)
+    assert told == ("revised" if revision else "duplicate")
+    plan = one.records[request_id].plan
+    assert plan is not None
+    assert plan.failed(0) is bool(revision)
+
+
 def test_each_attempt_is_billed_once_and_priced_as_at_the_decision() -> None:
     one = engine()
     request_id, record = planned(one)

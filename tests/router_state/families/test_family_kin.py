@@ -151,6 +151,19 @@ def test_a_member_with_broken_labels_counts_for_little(how: str) -> None:
     assert whole.aside == set()
 
 
+@pytest.mark.parametrize(("members", "models"), [(3, 3), (4, 2)])
+def test_who_is_left_out_does_not_come_and_go(members: int, models: int) -> None:
+    for seed in range(30):
+        of = _drawn(seed, members=members, models=models)
+        of["r1"] = {name: Sums(one.A, one.A[-1] - one.b) for name, one in of["r1"].items()}
+        kin = Kin(3, REWARDS)
+        fit(kin, of, noise=0.09, rounds=10)
+        before = set(kin.aside)
+        for _ in range(8):
+            fit(kin, of, noise=0.09, rounds=1)
+            assert kin.aside == before
+
+
 @given(SEEDS, st.integers(2, 4), st.sampled_from([REWARDS, COSTS]))
 def test_own_sums_are_those_of_its_own_observations(seed: int, d: int, guess: Guess) -> None:
     rng = np.random.default_rng(seed)

@@ -100,6 +100,22 @@ def test_a_prior_is_taken_over_once_and_in_order() -> None:
         assert engine.play(late).outcome is Outcome.DUPLICATE
 
 
+@pytest.mark.parametrize("known", [(0.01, 0.05), (0.25, 0.9), (0.0, 0.0)])
+def test_a_newcomer_begins_with_its_familys_noise_and_never_with_more_than_its_guess(
+    known: tuple[float, float],
+) -> None:
+    engine, alone = Played.start(config()), Played.start(config())
+    engine.play(told(1, noise=known))
+    for side in ("rewards", "bills"):
+        found, guess = (getattr(one.state.arms, side).noise for one in (engine, alone))
+        said = known[side == "bills"]
+        assert found == (min(said, guess) if said else guess)
+    play(engine, 30)
+    before = engine.state.arms.rewards.noise
+    engine.play(told(2, noise=known))
+    assert engine.state.arms.rewards.noise == before
+
+
 def replace_family(one: MemberPrior) -> MemberPrior:
     """Return a prior of another family."""
     return MemberPrior("sales", one.born, one.n, one.models)

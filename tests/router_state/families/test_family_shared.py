@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.errors import UnusablePrior
-from router_state.families.family_shared import Shared
+from router_state.families.family_shared import Known, Shared
 from router_state.shared_numbers import MOST_SHARED_BYTES, Numbers, bytes_of, numbers_of, packed
 
 SUBJECT = "attempts:tests"
@@ -67,6 +67,42 @@ def test_a_member_that_is_left_out_or_has_left_says_nothing() -> None:
 def test_members_with_other_bins_do_not_mix() -> None:
     both = said(np.zeros((2, 4))) | {"r9": said(np.ones((1, 6)))["r0"]}
     assert len(Shared.of(both, set()).numbers_for("new", "a")[SUBJECT].means) == 4
+
+
+def brought(known: Shared) -> dict[str, dict[str, bytes]]:
+    """Return what a family knows, as another one gets it."""
+    return {"a": {subject: one.pack() for subject, one in known.known_of("a").items()}}
+
+
+@given(SEEDS)
+def test_what_is_brought_tells_a_newcomer_what_the_first_family_told(seed: int) -> None:
+    z = 1.0 + 0.3 * np.random.default_rng(seed).normal(size=(6, 3))
+    first = Shared.of(said(z), set())
+    here, there = (
+        one.numbers_for("new", "a")[SUBJECT]
+        for one in (first, Shared.of({}, set(), brought(first)))
+    )
+    np.testing.assert_allclose(there.precision, here.precision, rtol=1e-4)
+    np.testing.assert_allclose(there.means, here.means, atol=1e-4)
+
+
+def test_members_and_what_was_brought_count_together() -> None:
+    elsewhere = brought(Shared.of(said(np.ones((6, 3))), set()))
+    alone = Shared.of(said(np.ones((2, 3))), set())
+    both = Shared.of(said(np.ones((2, 3))), set(), elsewhere)
+    more = [one.numbers_for("new", "a")[SUBJECT].precision for one in (alone, both)]
+    assert (more[1] > more[0]).all()
+    # A member that has other bins than what was brought counts alone.
+    other = Shared.of(said(np.ones((2, 4))), set(), elsewhere).numbers_for("new", "a")[SUBJECT]
+    assert len(other.means) == 4
+
+
+@pytest.mark.parametrize(
+    "data", [b"1234567", b"\0" * 24, np.full(3, np.nan, "<f4").tobytes(), b"\0" * 12 * 33]
+)
+def test_what_is_no_knowledge_is_refused(data: bytes) -> None:
+    with pytest.raises(UnusablePrior):
+        Known.unpack(data)
 
 
 class Many:

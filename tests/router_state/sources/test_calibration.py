@@ -261,20 +261,21 @@ def test_a_shift_of_all_that_was_learned_is_one_of_the_labels() -> None:
 
 def test_offsets_of_a_favoured_model_are_its_own_and_those_of_few_pairs_are_small() -> None:
     within = Within(60, 0.03, 0.02, 0.02)
-    common, own = offsets(
+    own = offsets(
         {
             "large": ModelPairs(40, 0.8, 0.6, 500.0, 0.8),
             "small": ModelPairs(4, 0.5, 0.5, 50.0, 0.5),
+            "new": ModelPairs(0, 0.0, 0.0, 20.0, 0.4),
         },
         within,
         within,
     )
     assert own["large"] == pytest.approx(0.2, abs=0.03)
-    assert abs(own["small"]) < 0.05 and abs(common) < 0.05
-    _, few = offsets({"large": ModelPairs(1, 0.8, 0.6, 500.0, 0.8)}, within, within)
-    assert 0.0 < few["large"] < 0.1
+    assert abs(own["small"]) < 0.05 and abs(own["new"]) < 0.07
+    few = offsets({"large": ModelPairs(1, 0.8, 0.6, 500.0, 0.8)}, within, within)
+    assert 0.0 < few["large"] < 0.13
     none = {"large": ModelPairs(0, 0.0, 0.0, 0.0, 0.0)}
-    assert offsets({}, within, within) == offsets(none, within, within)
+    assert offsets({}, within, within) == offsets(none, within, within) == {}
 
 
 def test_pairs_of_thumbs_by_a_judge_of_a_small_scale_move_no_model_much() -> None:
@@ -287,11 +288,62 @@ def test_pairs_of_thumbs_by_a_judge_of_a_small_scale_move_no_model_much() -> Non
         one.add(judge, gold)
         pairs[f"m{number}"] = ModelPairs(1, judge / 1e4, gold / 1e4, 200.0, 0.57)
     within, whole = Within.of(models), Within.of([one])
-    _, own = offsets(pairs, within, whole)
+    own = offsets(pairs, within, whole)
     assert max(own.values()) - min(own.values()) < 0.1
     # Once it is known what a step of the judge is worth, a pair tells of no favour at all.
-    _, known = offsets(pairs, whole, whole)
+    known = offsets(pairs, whole, whole)
     assert max(known.values()) - min(known.values()) < 0.05
+
+
+levels = st.lists(st.integers(1, 19), min_size=2, max_size=9, unique=True)
+
+
+@given(levels, st.floats(0.35, 1.0), st.floats(0.0, 1.0), st.data())
+def test_a_judge_of_a_narrow_scale_keeps_its_order_of_the_models(
+    twentieths: list[int], scale: float, shared: float, data: st.DataObject
+) -> None:
+    models = {}
+    for number, twentieth in enumerate(twentieths):
+        gold = twentieth / 20.0
+        judge = shared + scale * (gold - shared)
+        pairs = data.draw(st.integers(0, 20))
+        at = (judge, gold) if pairs else (0.0, 0.0)
+        models[f"m{number}"] = ModelPairs(pairs, *at, 100.0, judge)
+    within = Within(400, scale**2 * 0.2, scale * 0.2, 0.2)
+    own = offsets(models, within, within)
+    order = sorted(models, key=lambda name: models[name].mean)
+    assert order == sorted(models, key=lambda name: models[name].mean - own.get(name, 0.0))
+
+
+def test_a_judge_kind_to_all_models_alike_favours_none_of_them() -> None:
+    within = Within(20, 0.03, 0.02, 0.02)
+    models = {
+        "often": ModelPairs(18, 0.8, 0.6, 500.0, 0.8),
+        "seldom": ModelPairs(3, 0.7, 0.5, 50.0, 0.7),
+        "new": ModelPairs(0, 0.0, 0.0, 20.0, 0.6),
+    }
+    own = offsets(models, within, within)
+    assert max(own.values()) - min(own.values()) < 0.06
+
+
+def test_a_judge_narrow_within_models_alone_keeps_their_levels() -> None:
+    within = Within(300, 0.01, 0.02, 0.05)
+    levels = (0.2, 0.4, 0.5, 0.6, 0.8)
+    models = {f"m{at}": ModelPairs(60, at, at, 500.0, at) for at in levels}
+    assert max(map(abs, offsets(models, within, within).values())) < 0.05
+
+
+def test_a_narrow_scale_stretches_models_without_a_pair_as_well() -> None:
+    within = Within(300, 0.35**2 * 0.2, 0.35 * 0.2, 0.2)
+    levels = (0.2, 0.4, 0.5, 0.6, 0.8)
+    models = {}
+    for gold in levels:
+        judge = 0.45 + 0.35 * gold
+        pairs = (60, judge, gold) if gold != 0.4 else (0, 0.0, 0.0)
+        models[f"m{gold}"] = ModelPairs(*pairs, 500.0, judge)
+    own = offsets(models, within, within)
+    corrected = [one.mean - own[name] for name, one in models.items()]
+    assert corrected == pytest.approx(levels, abs=0.05)
 
 
 @pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.8, 0.0, 0.01)])
