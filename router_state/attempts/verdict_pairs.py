@@ -80,9 +80,9 @@ class Pairs(Struct, array_like=True, gc=False):
             the other sign where the answer did not pass.
         alerted: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
-        by_model: both of each model's answers, by its name.
-        given_seconds: time that verdicts on first answers are given, see `verdict_waits`; 0: not
-            known.
+        by_model: `awaited` and `came` of each model's answers, by the model's name.
+        given_seconds: seconds after which a verdict on a first answer is overdue, see
+            `verdict_waits`; 0: not known.
     """
 
     since: float
@@ -118,7 +118,7 @@ class Pairs(Struct, array_like=True, gc=False):
         self.by_model[model] = _and_one(*self.by_model.get(model, (0.0, 0.0)))
 
     def come(self, model: str) -> None:
-        """Count a verdict on such an answer."""
+        """Count a verdict on a model's answer that was to be verified."""
         awaited, came = self.by_model.get(model, (0.0, 0.0))
         self.came, self.by_model[model] = self.came + 1.0, (awaited, came + 1.0)
 
@@ -128,10 +128,10 @@ class Pairs(Struct, array_like=True, gc=False):
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     def comes_of(self, model: str, others: float) -> float:
-        """Return the share of those on a model's answers.
+        """Return the share of awaited verdicts on a model's answers that arrive.
 
         Args:
-            others: the share that is believed before the model's first answer.
+            others: the share that is assumed before the model's first answer.
         """
         awaited, came = self.by_model.get(model, (0.0, 0.0))
         return min((came + VERDICTS_BELIEVED * others) / (awaited + VERDICTS_BELIEVED), 1.0)

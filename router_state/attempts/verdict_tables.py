@@ -142,8 +142,8 @@ class Tables:
         return self.signals[name]
 
     def coming(self, verifier: str, pairs: Pairs, model: str | None = None) -> None:
-        """Note the shares of a verifier's awaited verdicts that arrive, once that of one model has
-        changed; None: those of all models may have.
+        """Note the shares of a verifier's awaited verdicts that arrive, once the share of `model`
+        has changed; None: the shares of all models may have changed.
         """
         if verifier not in self.tables:
             return

@@ -30,7 +30,7 @@ LEAST_SCATTER = 1.0 / MEMORY
 they counted for more, a router would forget them no faster than it learns."""
 
 LEAST_SHARED_PRECISION = 1e-3
-"""Precision up to which a family says nothing of a number."""
+"""Precision up to which a family counts as knowing nothing of a number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ class Shared:
 
         Args:
             numbers: by member and model; those of `aside` do not count.
-            brought: the same of another family, by model, see `Known`.
+            brought: knowledge of another family, by model, see `Known`.
         """
         found: dict[tuple[str, str], dict[str, Numbers]] = {}
         elsewhere = {
