@@ -13,7 +13,7 @@ from math import inf
 
 from router_state.record import Records, RequestRecord
 
-LEAST_SECONDS = 1.0
+LEAST_VERDICT_SECONDS = 1.0
 """Least seconds after which a verdict is overdue."""
 LONGER, SHORTER = 1.5, 0.98
 """Factors by which the time limit rises with a verdict that takes longer, and falls with every
@@ -35,8 +35,8 @@ def given(before: float, taken: float) -> float:
     (6.0, 15.0, 9.8)
     """
     if before <= 0.0:
-        return max(FIRST_LONGER * taken, LEAST_SECONDS)
-    return max(before * (LONGER if taken > before else SHORTER), LEAST_SECONDS)
+        return max(FIRST_LONGER * taken, LEAST_VERDICT_SECONDS)
+    return max(before * (LONGER if taken > before else SHORTER), LEAST_VERDICT_SECONDS)
 
 
 class VerdictWaits:

@@ -105,7 +105,7 @@ def test_a_router_without_a_budget_of_labels_says_how_to_declare_one(worker: Set
     for words in (("labels", "list"), ("labels", "export", "jsonl")):
         found = run(worker, *words, router="unasked")
         assert found.exit_code == 1
-        assert '"labels": {"want": 50, "per": "day"}' in found.output
+        assert "labels.want=50 labels.per=day" in found.output
     missing = run(worker, "labels", "list", router="nowhere")
     assert missing.exit_code == 1
     assert "nowhere" in missing.output

@@ -8,7 +8,6 @@ import json
 import pytest
 
 from agents.table import keys
-from router_state.pools import pieces
 from tests.granting_world import World
 
 ROUTERS = [f"router-{k}" for k in range(8)]
@@ -47,8 +46,6 @@ async def test_no_more_is_lent_than_there_is(late: int) -> None:
         if number % 20 == 10:
             await found.kill(int(found.rng.integers(3)))
         assert found.granted(ROUTERS, "org/day") <= 30.0 + 1e-6
-    spent = sum(found.spent.values())
-    print(spent, pieces.pack(found.pool("org")))
 
 
 @pytest.mark.parametrize("forged", ["headers", "number", "period"])
