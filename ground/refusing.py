@@ -1,6 +1,6 @@
 """Define what the kernel refuses, and the base of all that the core refuses.
 
-Here, as whoever reads errors alone need not wait for the kernel and numpy.
+They are defined here so that code which reads errors alone need not import the kernel and numpy.
 """
 
 from __future__ import annotations

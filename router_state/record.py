@@ -93,9 +93,9 @@ class Label(Struct, gc=False):
 class Weighed(Struct, gc=False):
     """The outcome of a reward that came.
 
-    `label` is the one in force from now on, None where none is; `news` tells whether the reward
-    changes any label. `labels` are all labels of the request, for `Capability.taken`; None: no
-    capability has weighed the reward.
+    `label` is the label in force from now on; None: no label is in force. `news` tells whether the
+    reward changes any label. `labels` are all labels of the request, for `Capability.taken`; None:
+    no capability has weighed the reward.
     """
 
     label: Label | None

@@ -19,7 +19,8 @@ PERIODS = ("hour", "day", "week", "month")
 MAX_BUDGETS = 8
 """Most budgets of one router."""
 NO_ZONES = re.compile(r"localtime|posixrules|Factory|right/.*")
-"""Names of files beside the zones' that hold a machine's own zone, none, or leap seconds."""
+"""Names in the zone database that are not names of a place's zone: the machine's own zone, no zone,
+zones with leap seconds."""
 
 
 def _known_zone(name: str) -> str:
@@ -146,4 +147,4 @@ Floor = Annotated[
     Annotated[UnitInterval, form("reward")] | Annotated[OfBest, form("share")],
     one_form(_which_floor),
 ]
-"""Least mean reward, or share of the best models' one."""
+"""Least mean reward: a number, or a share of the best models' mean reward."""

@@ -17,15 +17,15 @@ TOPIC: Final = "costs"
 KEY: Final = "router_id"
 """The topic behind its prefix, and the field that its records are keyed by."""
 MAX_COST_USD: Final = 1000.0
-"""Dollars of one call: beyond it a bill is a mistake, such as one in another unit."""
+"""Most dollars of one call: a higher bill is a mistake, such as a bill in another unit."""
 MAX_RETRY_SECONDS: Final = 86_400.0
 """Most seconds of `retry_after_seconds`: a day."""
 MAX_MILLISECONDS: Final = 86_400_000.0
 """Most milliseconds of one call: a day."""
 Status = Literal["ok", "error", "timeout", "rate_limited", "refused", "cancelled", "gone"]
-"""Ends of a call: `refused` is an answer that a provider withheld, `cancelled` one that the caller
-did not wait for, or asked for in a way that no such model answers. `gone`: the provider has the
-model no more."""
+"""Ends of a call: `refused` is an answer that a provider withheld, `cancelled` an answer that the
+caller did not wait for, or asked for in a way that no such model supports. `gone`: the provider no
+longer has the model."""
 Milliseconds = Annotated[float, Field(ge=0, le=MAX_MILLISECONDS)]
 
 

@@ -21,8 +21,9 @@ REPEATED: Final = "pb.repeated"
 it."""
 
 EPOCH: Final = "pb.epoch"
-"""Header of a grant: which owner of its pool's partition sent it, in decimal digits. A member takes
-none of an earlier owner than it has seen, nor one without this header once it has seen one."""
+"""Header of a grant: which owner of its pool's partition sent it, in decimal digits. A member
+refuses grants of an earlier owner than the latest that it has seen, and grants without this header
+once it has seen the header."""
 
 
 def epoch_of(headers: Iterable[tuple[str, bytes | None]]) -> int:

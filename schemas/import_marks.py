@@ -5,5 +5,6 @@ from __future__ import annotations
 
 IMPORTED, IMPORTED_OFFERS = "imported", "imported_offers"
 IMPORTED_CACHE, IMPORTED_OTHERS = "imported_cache", "imported_others"
-"""Marks of prices, capabilities, prices of cached input, and of long inputs and the model's end."""
+"""Fields with the imported values: prices; capabilities; prices of cached input; prices of long
+inputs and the model's end."""
 MARKS = frozenset({IMPORTED, IMPORTED_OFFERS, IMPORTED_CACHE, IMPORTED_OTHERS})

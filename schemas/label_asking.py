@@ -14,7 +14,7 @@ REQUEST: Final = "{request_id}"
 MOST_WANTED = 100_000
 """Most labels of a period: no team reads more."""
 MOST_STEPS = 10
-"""Most answers that a person chooses from: a key of the keyboard each."""
+"""Most answers that a person chooses from: each has a key of the keyboard."""
 DEFAULT_STEPS: Final = 5
 """Answers that a person chooses from, where the router does not say: 0, 0.25, 0.5, 0.75 and 1."""
 

@@ -20,7 +20,8 @@ Calibrate = Literal["off", "offset", "on"]
 class Sources(Content):
     """Say which labels are gold, and which judges are measured by them.
 
-    A source is a name with its version: of another version nothing is known.
+    The name of a source includes its version: a new version is a new source, of which nothing is
+    known yet.
     """
 
     gold: Annotated[

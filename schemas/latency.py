@@ -44,7 +44,8 @@ SecondPriced = Annotated[
     Annotated[PerSecond, form("answer")] | Annotated[FirstTokenPriced, form("token")],
     one_form(_of_what),
 ]
-"""US dollars that a second is worth, of a whole answer or up to its first token."""
+"""US dollars that a second is worth: of the time of a whole answer, or of the time up to its first
+token."""
 
 
 class LatencyStanding(Content):

@@ -98,5 +98,6 @@ class PoolDeclared(Value):
 
 
 def decode_pool(*, key: bytes | None, value: bytes | None) -> tuple[str, PoolDeclared | None]:
-    """Read a declaration, or with None that the pool is gone; see `decode_declared`."""
+    """Return the pool's id and its declaration; None instead of a declaration: the pool is gone.
+    See `decode_declared`."""
     return decode_declared(PoolDeclared, key=key, value=value)

@@ -27,8 +27,8 @@ Q = TypeVar("Q", bound=Event)
 NOT_QUICK = (MsgspecError, UnicodeDecodeError, RecursionError, ValueError, TypeError)
 """Errors of a value that a struct does not take; TypeError is that of a null."""
 WRITTEN_SHORTER = 4
-"""Most bytes in which free JSON is measured, by each byte in which it came: `1e15` becomes
-`1000000000000000.0`."""
+"""Most bytes to which one received byte of free JSON grows where its length is measured: `1e15`
+becomes `1000000000000000.0`."""
 
 _TWINS: dict[type[Event], Twin] = {
     model: twin_of(model) for model in (RequestSubmitted, CostReported, RewardObserved)

@@ -22,7 +22,8 @@ MAX_AHEAD: Final = timedelta(minutes=5)
 
 
 WHOLE: Final = "\x1f"
-"""Begins the name of a whole session where one of a request is wanted, as in the core."""
+"""First character of a session's name where a request's name is expected; the same as in the
+core."""
 
 
 def subject_of(request_id: str | None, session_id: str | None) -> str:

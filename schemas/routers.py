@@ -508,5 +508,6 @@ class RouterDeclared(Event):
 
 
 def decode_router(*, key: bytes | None, value: bytes | None) -> tuple[str, RouterDeclared | None]:
-    """Read a declaration, or with None that the router is gone; see `decode_declared`."""
+    """Return the router's id and its declaration; None instead of a declaration: the router is
+    gone. See `decode_declared`."""
     return decode_declared(RouterDeclared, key=key, value=value)

@@ -48,7 +48,8 @@ class PlanStep(Content):
 
 
 class VerifierMeasured(Content):
-    """Say what a verifier's verdicts on one model's answers mean. Intervals hold with 95 %."""
+    """Say what a verifier's verdicts on one model's answers mean. Intervals hold with a probability
+    of 95 %."""
 
     model: ModelName
     passes_right: Annotated[Estimate, Field(description="Share of right answers that it passes")]

@@ -114,7 +114,8 @@ class Always:
         return (self.expected + (self.missed / told if told > 0.0 else 0.0)) / self.rated
 
     def robust(self, told: float) -> tuple[float, float] | None:
-        """Return the estimate and half of its 95 % interval; None where too few calls support it.
+        """Return the estimated mean outcome if every request called the model, and half of its 95 %
+        interval; None where too few calls support an estimate.
 
         Args:
             told: share of the router's requests whose outcome is known.

@@ -127,7 +127,7 @@ def fit(
       pbstream fit --from-history --router acme.chat priors/chat-2
       pbstream fit --from-history --router acme.chat --from export/ priors/chat-2
 
-    With --family it is what the routers of a family know together:
+    With --family the command writes what the routers of a family know together:
 
     \b
       pbstream fit --from-history --family support support.json

@@ -34,7 +34,8 @@ class Report:
     """The measured results of a play.
 
     Attributes:
-        proof: what the router saved against its incumbent, in a sentence; None: it has none.
+        proof: what the router saved against its incumbent, in a sentence; None: it was played
+            without an incumbent.
     """
 
     scenario: Scenario
@@ -74,8 +75,8 @@ class Report:
 
     @property
     def truth(self) -> Pareto:
-        """Return the picture over all models' outcomes, which only the demo knows; models that
-        joined later are left out.
+        """Return the picture of costs and rewards from the outcomes of all models on every request,
+        which only the demo knows. Models that joined later are left out.
         """
         scenario = self.scenario
         models = [

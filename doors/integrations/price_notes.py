@@ -1,5 +1,5 @@
-"""Read prices of long inputs and dates from a list of prices, and note what a declaration can't
-hold: prices of some tokens, and dates that can't be read.
+"""Read dates, and the prices of long inputs, from a list of prices. Note what a declaration can't
+hold: separate prices of audio or reasoning tokens, and dates that can't be read.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from router_state.packing.framing import Json, converted
 from router_state.record import RequestRecord
 
 TRIED = "tried"
-"""Why a model is ruled out that has answered in the chain."""
+"""Reason why a model that has already answered in the chain is ruled out."""
 MOST_REQUESTS = 16
 """Most requests of a chain. An agent that goes round in circles is to be stopped by its owner."""
 
@@ -77,7 +77,7 @@ def check(follows: Follows, tables: Tables) -> None:
 
     Raises:
         UnknownVerifier: the router does not declare a verifier that the request names.
-        VerdictOutOfRange: not a verdict, or not a signal.
+        VerdictOutOfRange: a verdict or a signal is not in its range.
     """
     for name, verdict in follows.verdicts.items():
         if name not in tables.tables:
@@ -177,7 +177,7 @@ def rule_out(choice: Choice, chain: Chain, arms: Arms) -> None:
 
 
 def expect(choice: Choice, chain: Chain, tables: Tables) -> None:
-    """Expect less of every model, as answers before did not pass."""
+    """Lower the expected reward of every model, by the failures earlier in the chain."""
     table, failures = tables.table_of(chain.by), chain.failures
     if table is None or not failures.count:
         return
@@ -187,7 +187,7 @@ def expect(choice: Choice, chain: Chain, tables: Tables) -> None:
 
 def gap_of(chain: Chain | None, reward: float, tables: Tables) -> tuple[VerdictTable, float] | None:
     """Return the table of the verifier that found the failures before an answer, and the reward
-    that the answer loses at ρ = 1; None: no failure is known.
+    that the answer loses at ρ = 1 (`kernel.Failures`); None: no failure is known.
     """
     table = None if chain is None else tables.table_of(chain.by)
     if chain is None or table is None or not chain.count:

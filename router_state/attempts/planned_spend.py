@@ -1,9 +1,9 @@
 """The spend of requests that may have plans, compared with the expectation of the dollar dual.
 
-A solution lets every request of the window have its best plan. Fewer plans are made: a draw counts
-for half, verdicts are assumed to tell little, a limit of money keeps a second call out. So requests
-cost more or less than the solution says, by a share that is learned, and λ_t is solved for the
-target divided by it. All dollars are in budgets of a request.
+A solution lets every request of the window have its best plan. Fewer plans are made: draws count
+for half where plans are compared, verdicts are assumed to tell little, and a limit of money may
+rule out a second call. So requests cost more or less than the solution says. That ratio is learned,
+and λ_t is solved for the target divided by this ratio. All dollars are in budgets of a request.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class PlannedSpend(Struct, array_like=True, gc=False):
         return min(max(found, 1.0 / MOST_FACTOR), MOST_FACTOR)
 
     def count(self, debt: float, slot: int) -> None:
-        """Count the requests since the last solution: they have moved the debt by what they and
-        the bills since were charged, less a budget each.
+        """Count the requests since the last solution. The debt has grown by what these requests and
+        the bills since were charged, less one budget for each request.
         """
         n = (slot - self.slot) % WINDOW
         if self.mean > 0.0 and n:

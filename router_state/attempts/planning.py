@@ -22,8 +22,8 @@ from router_state.kernel import Chance, Planning, expected_of, further
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
-"""Share of requests that try a plan which may be worth making, and share that let a verifier look
-which seems worthless. "Never worse" holds but for this share.
+"""Share of requests that try a plan whose worth is uncertain, and share of requests whose answer a
+verifier checks although it seems worthless. "Never worse" holds for all other requests.
 """
 LOOKED = 0.02
 """Share of the budget that may be spent on looks at answers that only serve to learn what verdicts
@@ -38,7 +38,7 @@ Stop = tuple[str | None, float | None, float]
 UNSEEN: Stop = None, None, 0.0
 """The stop of an answer that no verifier looks at."""
 EVERY_LOOK: frozenset[int] = frozenset()
-"""Numbers of looks that are closed to a request which has all verifiers."""
+"""Numbers of looks that are closed to a request which has all verifiers: none."""
 
 
 def plan(

@@ -24,14 +24,14 @@ from router_state.kernel import MEMORY, VerdictTable, exp_of, log_of
 from router_state.shared_numbers import Numbers
 
 LEAST_VERDICTS_SHARED = 20
-"""Least labels of verdicts that sums are of before they leave their router; least verdicts for
-their shares of the bins."""
+"""Least labels behind sums that leave their router, and least verdicts behind the shares of the
+bins that leave it."""
 VERDICTS_APART = 0.5
 """Deviation of g, and of a logit of the bins' shares, that is expected between routers."""
 LEVEL_APART = 0.1
-"""The same of the mean reward of verified answers."""
+"""Deviation of the mean reward of verified answers that is expected between routers."""
 LEVEL_VARIANCE = 0.25
-"""Variance of one answer's expected reward around that mean, at most."""
+"""Largest variance of one answer's expected reward around the mean of verified answers."""
 LEAST_PROBABLE, MOST_LOGIT_DOUBT, LARGEST_LOGIT = 0.02, 4.0, 8.0
 """Least probability, largest variance of a reward's logit, and largest z, in logits."""
 LEAST_PRECISION = 0.5
@@ -51,7 +51,7 @@ class SharedVerdicts(Struct, array_like=True):
         own: Σ w and Σ w·z by bin of own labels, by model: 2J numbers, as of `given` and `others`.
         given: the same sums of the router whose exported state this router started with.
         others: the same sums from other routers.
-        added: verdicts by bin in the table that other routers counted, by model.
+        added: verdicts by bin that other routers counted and the table contains, by model.
         shares: what other routers report of the bins' shares and of the level: precisions and
             weighted means, 2J numbers.
     """

@@ -41,8 +41,8 @@ class Answer(NamedTuple):
     Attributes:
         x: context of its request, shape (d,); k: position of its model.
         mean, variance: expected reward of that model for the context, and its variance.
-        before: the table by which earlier failures were known, if there are any; gap: the reward
-            lost through these failures at ρ = 1; less: the expected loss of reward through them.
+        before: the table of the verifier that found the earlier failures, if there are any; gap:
+            the reward lost through these failures at ρ = 1; less: the expected loss of reward.
     """
 
     x: Vector

@@ -15,16 +15,16 @@ from msgspec import Struct, field
 from router_state.learning.intervals import Interval, of_mean
 
 LEAST_SEPARATION = 0.2
-"""Separation below which a verifier is worthless: as of one that passes 60 % of the right answers
-and stops 60 % of the wrong ones, where half of the answers are right."""
+"""Separation below which a verifier is worthless. A verifier that passes 60 % of the right answers
+and stops 60 % of the wrong ones has it, where half of the answers are right."""
 LEAST_CHANGE = 0.1
 """Least change of the mean of pairs that is worth an alert: half of the change of the
 separation."""
 ANSWERS_REMEMBERED = 500.0
-"""Most answers behind a share of verdicts that come."""
+"""Most answers behind a share of awaited verdicts that arrive."""
 VERDICTS_BELIEVED = 10.0
-"""Verdicts that come without fail which are assumed beside those that were seen; and on a model's
-answers, verdicts that come as often as on those of others."""
+"""Number of awaited verdicts that are assumed to have arrived, beside those that were observed. For
+one model's answers they are assumed to arrive as often as for all models' answers."""
 BLOCK = 16
 """Pairs of a block, over which a change is looked for."""
 BLOCKS = 8
@@ -80,9 +80,9 @@ class Pairs(Struct, array_like=True, gc=False):
             the other sign where the answer did not pass.
         alerted: whether an alert has said that the verifier is worthless.
         awaited: answers of plans that were to be verified; came: verdicts on them.
-        by_model: both of each model's answers, by its name.
-        given_seconds: time that verdicts on first answers are given, see `verdict_waits`; 0: not
-            known.
+        by_model: `awaited` and `came` of each model's answers, by the model's name.
+        given_seconds: seconds after which a verdict on a first answer is overdue, see
+            `verdict_waits`; 0: not known.
     """
 
     since: float
@@ -118,20 +118,20 @@ class Pairs(Struct, array_like=True, gc=False):
         self.by_model[model] = _and_one(*self.by_model.get(model, (0.0, 0.0)))
 
     def come(self, model: str) -> None:
-        """Count a verdict on such an answer."""
+        """Count a verdict on a model's answer that was to be verified."""
         awaited, came = self.by_model.get(model, (0.0, 0.0))
         self.came, self.by_model[model] = self.came + 1.0, (awaited, came + 1.0)
 
     @property
     def comes(self) -> float:
-        """Return the share of awaited verdicts that come."""
+        """Return the share of awaited verdicts that arrive."""
         return min((self.came + VERDICTS_BELIEVED) / (self.awaited + VERDICTS_BELIEVED), 1.0)
 
     def comes_of(self, model: str, others: float) -> float:
-        """Return the share of those on a model's answers.
+        """Return the share of awaited verdicts on a model's answers that arrive.
 
         Args:
-            others: the share that is believed before the model's first answer.
+            others: the share that is assumed before the model's first answer.
         """
         awaited, came = self.by_model.get(model, (0.0, 0.0))
         return min((came + VERDICTS_BELIEVED * others) / (awaited + VERDICTS_BELIEVED), 1.0)
@@ -150,7 +150,7 @@ class Pairs(Struct, array_like=True, gc=False):
         return Interval(passed.value - stopped.value, max(low, -1.0), min(high, 1.0))
 
     def worthless(self, alpha: float) -> Interval | None:
-        """Return the separation if it is surely too small; it is returned once."""
+        """Return the separation if it is surely too small; later calls return None."""
         if self.alerted:
             return None
         found = self.separation(alpha)

@@ -23,11 +23,11 @@ CodeRouterBench; with 2, good verifiers gain 0.4 ± 0.4 less (attempts, in the l
 """
 
 ENOUGH_LABELS = 3
-"""Labels of a model's answers from which on it may be called second in a plan. Without them a model
-that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
+"""Labels of a model's answers that it needs before it may be called second in a plan. Without them
+a model that begins unluckily is hardly ever called, and never known (attempts, in the laboratory).
 """
 COMES_STEPS = 50
-"""Steps in which a share of verdicts that come is of consequence."""
+"""Steps to which a share of arriving verdicts is rounded, as a new share renews a table."""
 SIGNALS = ("tests_passed", "repeats", "severity")
 """Names of the signals of an answer, beside verdicts, that a request which follows it may have."""
 SIGNAL_BINS = 4
@@ -142,8 +142,8 @@ class Tables:
         return self.signals[name]
 
     def coming(self, verifier: str, pairs: Pairs, model: str | None = None) -> None:
-        """Note the shares of a verifier's awaited verdicts that arrive, once that of one model has
-        changed; None: those of all models may have.
+        """Note the shares of a verifier's awaited verdicts that arrive, once the share of `model`
+        has changed; None: the shares of all models may have changed.
         """
         if verifier not in self.tables:
             return

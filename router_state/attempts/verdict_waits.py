@@ -1,4 +1,4 @@
-"""Find the verdicts that are overdue: most of their verifier's verdicts take less time.
+"""Find overdue verdicts: those that take longer than most verdicts of their verifier.
 
 A verifier may fail on an answer, and its verdict then never comes. The second call that the verdict
 would have led to is awaited until the router's longest wait ends. Money that is kept for such calls
@@ -14,21 +14,22 @@ from math import inf
 from router_state.record import Records, RequestRecord
 
 LEAST_VERDICT_SECONDS = 1.0
-"""Least time that a verdict is given."""
+"""Least seconds after which a verdict is overdue."""
 LONGER, SHORTER = 1.5, 0.98
-"""Factors by which the time given rises with a verdict that takes longer, and falls with others: in
-equilibrium one verdict of twenty takes longer."""
+"""Factors by which the time limit rises with a verdict that takes longer, and falls with every
+other verdict: in equilibrium one verdict of twenty takes longer."""
 FIRST_LONGER = 2.0
-"""Factor by which the second verdict is given longer than the first one has taken."""
+"""Time limit of the second verdict ÷ the time that the first verdict took."""
 MOST_AT_ONCE = 4
 """Most overdue verdicts that are found with one decision; a decision adds one at most."""
 
 
 def given(before: float, taken: float) -> float:
-    """Return the seconds that verdicts are given, once one has taken `taken` seconds.
+    """Return the seconds after which a verdict is overdue, once a verdict has taken `taken`
+    seconds.
 
     Args:
-        before: seconds that were given before; 0: no verdict has come yet.
+        before: the limit before that verdict, in seconds; 0: no verdict had come yet.
 
     >>> given(0.0, 3.0), given(10.0, 12.0), given(10.0, 2.0)
     (6.0, 15.0, 9.8)
@@ -41,14 +42,16 @@ def given(before: float, taken: float) -> float:
 class VerdictWaits:
     """Requests with plans whose first answer awaits a verdict of one verifier.
 
-    What is kept follows from the requests, so that it need not be stored: a restored router takes
-    all requests whose bills are awaited for such ones, and looks at each once its time has come.
+    These requests need not be stored, as they follow from the records. A restored router assumes
+    that every request whose bill is awaited awaits a verdict, too, and looks at each once its
+    verdict is overdue.
 
     Attributes:
-        verifier: its name; seconds: time that its verdicts are given, infinity: not known.
+        verifier: its name; seconds: seconds after which its verdicts are overdue, infinity: not
+            known.
         awaiting: ids of these requests.
-        queue: (time of the decision, number, id), as a heap; those that await nothing any more may
-            be among them.
+        queue: (time of the decision, number, id), as a heap; requests that no longer await a
+            verdict may be among them.
     """
 
     __slots__ = ("awaiting", "queue", "seconds", "verifier")
@@ -71,7 +74,7 @@ class VerdictWaits:
         self.give(given_seconds)
 
     def give(self, seconds: float) -> None:
-        """Give verdicts this time from now on; 0: it is not known."""
+        """Set the seconds after which a verdict is overdue; 0: not known."""
         self.seconds = seconds or inf
 
     def overdue(self, records: Records, now: float, longest: float) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The capability of attempts: verifiers, what their verdicts mean, and plans of two calls."""
+"""The capability of attempts: verifiers, what their verdicts mean, and plans of several calls."""
 
 from __future__ import annotations
 
@@ -226,7 +226,8 @@ class Attempts(Capability):
         return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
 
     def share_of(self, debt: float) -> float:
-        """See arms.Planner. First calls of new models are beside the dual."""
+        """See arms.Planner. Requests are not counted while new models get their first calls, which
+        the dual does not choose."""
         window = self.arms.window
         if window is None or not (
             len(self.named_by_slot) < window.size or any(self.named_by_slot.values())

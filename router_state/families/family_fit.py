@@ -1,9 +1,9 @@
 """The estimate of a family's regression: the scatter of each model between routers, and the level
 and the weight of each router.
 
-R_a, its features and its bias, is estimated by the fixed point of the evidence (MacKay 1992), and
-w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989). The
-names are those of `family_kin`.
+R_a, for features and for the bias, is estimated by the fixed point of the evidence (MacKay 1992),
+and w_r as in a Student's t with `MEMBERS_TAIL` degrees of freedom (Lange, Little and Taylor 1989).
+The names are those of `family_kin`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from router_state.families.family_statements import Members, mean_square, stacke
 from router_state.kernel import GUESSED, Regression, SharedPrior, estimate
 
 MOST_SCATTER_RIDGE = 1e5
-"""Largest scale R, in observations, and inverse of the least; see `SharedPrior`."""
+"""Largest scale R, in observations; the least R is its inverse. See `SharedPrior`."""
 MEMBERS_TAIL = 4.0
 """Degrees of freedom of the scatter between routers: one that is far off counts for little."""
 ROUNDS = 3

@@ -28,7 +28,7 @@ from router_state.learning.guess import Guess
 from router_state.learning.intervals import TWO_SIDED
 
 LEVEL_SCATTER = 0.1
-"""First guess of κ, by how much levels of routers differ, in deviations σ ÷ 0.3."""
+"""First guess of κ, the deviation of the routers' levels, in units of σ ÷ 0.3."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Kin:
 
     Attributes:
         d, guess: dimensions, and the assumptions before the first observation.
-        noise: σ².
+        noise: σ², the variance of an observation.
         common, scatter: the scatter of all models together, and that of each model.
         weights, levels: w_r, where that is not 1, and c_r by router.
         aside, slope: the routers that are left out, and the slope of each of these.

@@ -24,8 +24,8 @@ from router_state.packing.framing import Json, Whole, converted
 from router_state.since import Since
 
 LONG = 3.0 * MEMORY
-"""Observations after which reports come no more seldom: a member that has learned for long needs
-little from the others, and each report costs some milliseconds (benchmarks.family_cost).
+"""Observations after which reports become no rarer: a member that has learned for long needs little
+from the others, and each report costs some milliseconds (benchmarks.family_cost).
 """
 
 

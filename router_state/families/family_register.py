@@ -15,13 +15,13 @@ from router_state.packing.framing import Whole
 from router_state.shared_numbers import Packed
 
 HEAD = ""
-"""Name of the piece with the estimates; the others are a member's, a member's and model's, and
-those of another family's knowledge."""
+"""Name of the piece with the estimates. Each other piece holds one member, one member's sums of one
+model, or sums that were copied from another family."""
 BETWEEN = "\x1f"
 """Stands between a member and a model in the name of a piece."""
 
 MemberSums: TypeAlias = dict[str, dict[str, bytes]]
-"""Sums of one side by member and model."""
+"""Sums of rewards, or of bills, by member and model."""
 
 MemberNumbers: TypeAlias = dict[str, dict[str, Packed]]
 """Numbers that capabilities share, by member and model."""

@@ -67,7 +67,7 @@ class MemberPrior(OfCapability, frozen=True):
         aside: whether the family leaves this member out; slope: slope of its coefficients on those
             of the others.
         refused: why the family does not take the member; "": it does.
-        noise: σ² of rewards and of logarithms of bills; 0: the family knows nothing of it.
+        noise: σ² of rewards and of logarithms of bills; 0: the family does not know it yet.
         offset: of the prior on its topic.
     """
 

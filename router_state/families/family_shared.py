@@ -26,10 +26,11 @@ from router_state.shared_numbers import LARGEST, Numbers, Packed, bytes_of, numb
 SHARED_ROUNDS = 12
 """Steps of the fixed point, which begins from nothing each time."""
 LEAST_SCATTER = 1.0 / MEMORY
-"""Least τ²: what counts for more than a memory would be forgotten no faster than it is learned."""
+"""Least τ²: numbers of other members count for no more observations than a router remembers. If
+they counted for more, a router would forget them no faster than it learns."""
 
 LEAST_SHARED_PRECISION = 1e-3
-"""Precision up to which a family says nothing of a number."""
+"""Precision up to which a family counts as knowing nothing of a number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +110,7 @@ class Shared:
 
         Args:
             numbers: by member and model; those of `aside` do not count.
-            brought: the same of another family, by model, see `Known`.
+            brought: knowledge of another family, by model, see `Known`.
         """
         found: dict[tuple[str, str], dict[str, Numbers]] = {}
         elsewhere = {

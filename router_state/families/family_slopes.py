@@ -1,7 +1,8 @@
 """Find routers whose labels mean something else: their coefficients, beside their level, do not
 rise with those of the others.
 
-The slope is a regression of h_r on J_r·θ_a, θ_a without r; the names are those of `family_kin`.
+The slope is that of a regression of h_r on J_r·θ_a, where θ_a is estimated without router r; the
+names are those of `family_kin`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from router_state.config import Matrix, Vector
 from router_state.families.family_statements import Of, Stack
 
 LEAST_MEMBER_SLOPE = 0.5
-"""Slope of a router's coefficients on the others' below which it is left out: 1 fits, 0 is
-constant, −1 inverted, and another scale is its factor. Weights by the chance to fit harm no less
-(benchmarks.families)."""
+"""Slope of a router's coefficients on the others' below which it is left out: 1 means alike, 0
+constant, −1 inverted, and labels on another scale have that scale's factor. To weight routers by
+the probability that they fit, instead of leaving some out, harms no less (benchmarks.families)."""
 SLOPE_DEVIATIONS = 2.0
-"""Deviations by which the slope is below 1 then."""
+"""Deviations of a slope's estimate by which a slope must also be below 1 for its router to be left
+out."""
 RETURN_DEVIATIONS = 1.0
-"""The same for a router that is left out already: by one limit alone it would come and go, as what
-it says makes its own slope less sure, and each time it came the others would look unlike."""
+"""The same deviations for a router that is left out already. With one limit alone such a router
+would come and go: what it says makes its own slope less sure, and each time it came the others
+would look unlike."""
 
 
 def broken(slopes: Vector, doubts: Vector, counts: Vector) -> npt.NDArray[np.bool_]:

@@ -24,7 +24,8 @@ class Of:
     """Statements of the routers that have one model.
 
     Attributes:
-        at: their positions among all routers; A, b: their sums; J, h, V: their statements.
+        at: their positions among all routers; A, b: their sums; J, h, V: their statements J and h,
+            and V = (A + wR)⁻¹.
     """
 
     at: npt.NDArray[np.int64]

@@ -28,7 +28,8 @@ Whole: TypeAlias = npt.NDArray[np.int64]
 
 @cache
 def lower(d: int, below: int = 0) -> tuple[Whole, Whole]:
-    """Return the rows and columns of a lower triangle; to compute them takes longer than their use.
+    """Return the rows and columns of a lower triangle. They are kept, as computing them takes
+    longer than using them.
 
     Args:
         below: 0: with the diagonal; -1: without.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A guess before the first observation, which counts for `GUESSED` coefficients.
+    """A guess before the first observation; the guess counts for `GUESSED` coefficients.
 
     Attributes:
         mean, deviation: mean and deviation of the shared bias.

@@ -7,8 +7,8 @@ arXiv:2310.03722, section 4). Under a mean m the ratio of the likelihood under a
     e_n = √(c ÷ (n + c)) · ((S + n·δ²) ÷ (S + n·δ²·c ÷ (n + c)))^(n/2)
 
 with δ the sample mean less m, and S the sum of squares around the sample mean. By Ville's
-inequality it exceeds 1/α, ever, with a probability of at most α. The interval holds every m at
-which it does not. It needs n, the mean and S alone, so a pair can be taken back.
+inequality the probability that e_n ever exceeds 1/α is at most α. The interval contains every m at
+which e_n does not exceed 1/α. It needs n, the mean and S alone, so a pair can be taken back.
 
 The bound is exact where differences are normal. `PSEUDO` widens the interval of a few pairs that
 happen to agree.
@@ -20,15 +20,17 @@ import math
 from typing import NamedTuple
 
 PRIOR = 4.0
-"""c: precision of the prior, in pairs. The interval is tightest around 60 pairs, relatively."""
+"""c: precision of the prior, in pairs. Relative to a fixed-n interval it is tightest around 60
+pairs."""
 PSEUDO = 0.25
-"""Squares that are assumed beside those that were seen, of labels in [0, 1]: as of two pairs 0.7
-apart. Without it an interval of pairs that agreed exactly would be a point."""
+"""Sum of squares that is assumed beside the observed one, for labels in [0, 1]: that of two pairs
+whose differences are 0.7 apart. Without it an interval of pairs that agreed exactly would be a
+point."""
 SHOWN = 0.05
 """Probability that an interval that is shown is ever wrong."""
 TWO_SIDED = 1.96
-"""Deviations of a normal variable on either side of its mean that hold 95 %, for a posterior's
-interval: that one needs no bound on looks.
+"""Deviations of a normal variable on either side of its mean that hold 95 %, for the interval of a
+posterior, which needs no correction for repeated looks.
 """
 
 

@@ -44,7 +44,7 @@ class Health:
         streak: failures since the last answer.
         calls: number of calls since the model is watched; failed: numbers of the latest failed
             calls; heard: whether a watched call was answered.
-        after: outcomes of decisions up to this one no longer count.
+        after: number of a decision; outcomes of decisions up to that number no longer count.
         down_since: time since which the model is down, seconds since the epoch; None: it answers.
         wait: seconds from the last trial to the next; trial_at: time at which the next trial is
             due; trial_seq: seq of the last trial's decision.

@@ -12,8 +12,8 @@ def candidates(window: Window, arms: Arms, *, beside: bool = True) -> Options:
     """Return present scores, and expected dollars times each request's price, of every arm for
     every context of a window; draws are included.
 
-    With `beside`, the cost of calls other than dollars is subtracted from scores. An arm that a
-    request could not call can't win the request's context.
+    With `beside`, costs of calls other than dollars, such as seconds, are subtracted from scores.
+    An arm that a request could not call can't win the request's context.
     """
     found = window.options(arms, arms.tokens.slots)
     for one in arms.expecting:

@@ -34,7 +34,7 @@ LEAST_UNIT = 1e-290
 
 
 class Kept(NamedTuple):
-    """Expected rewards of the last requests: of the chosen models, and of the best ones."""
+    """Mean expected rewards of the last requests: of the chosen models, and of the best models."""
 
     reward: float
     best: float

@@ -206,8 +206,8 @@ class Holdings:
         return cls(pool_id, born, lines=[unknown])
 
     def take(self, grant: Granted) -> bool:
-        """Put a set of grants in force; return False for an older set or one for another
-        membership, which change nothing.
+        """Put a set of grants in force; return False for an older set, or for a set of another
+        membership: these change nothing.
 
         Raises:
             StaleGrant, InvalidConfig: the sender is not the pool's owner, or a grant has no valid

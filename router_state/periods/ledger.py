@@ -65,7 +65,7 @@ class Ledger:
     Attributes:
         spending: the declared budgets and limits.
         budgets: accounts of each budget; holdings: money that the router holds of its pool, if it
-            has one; accounts: accounts of both.
+            has a pool; accounts: accounts of budgets and holdings.
         traffic: forecast of requests.
         scatter: mean square of a settlement, bill − expectation, in dollars².
         settled: number of settlements behind `scatter`.

@@ -13,7 +13,7 @@ def rule_out(arms: Arms, choice: Choice) -> None:
     """Rule out retired models, and those that the request does not allow.
 
     Raises:
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel: no arm is left.
     """
     allowed, most = choice.request.allowed_models, choice.request.max_price_per_1k
     excluded = exclude(arms, allowed, most)
@@ -29,7 +29,7 @@ def exclude(
     """Return for each arm the reason why the portfolio or the request excludes the arm, or None.
 
     Raises:
-        EmptyPortfolio, NoAllowedModel, NoAffordableModel: nothing is left.
+        EmptyPortfolio, NoAllowedModel, NoAffordableModel: no arm is left.
     """
     excluded: Excluded = [None if arm.retired_at is None else "retired" for arm in arms]
     if None not in excluded:

@@ -1,8 +1,8 @@
 """Calibrate judges: subtract their offsets from their labels, and set aside uninformative judges.
 
-A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So what is taken off all labels of
-a judge on a model, those of the past included, can be changed at any time, exactly and in O(d²).
-All of them can be taken out of the regression, and be put in again, in O(d³).
+A regression is linear in its labels: A = Σ w·xxᵀ, b = Σ w·y·x. So the offset that is subtracted
+from a judge's labels of a model can be changed at any time, for past labels too, exactly and in
+O(d²). All these labels can be taken out of the regression, and put in again, in O(d³).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Calibration:
         self.labels: dict[Of, LearnedLabels] = {}
 
     def declare(self, declared: DeclaredSources, arms: Arms) -> None:
-        """Put a declaration in force; the labels of a source that is no judge any more count as
-        they are."""
+        """Put a declaration in force. If a source is no longer a judge, its offset is no longer
+        subtracted from its labels."""
         self.declared = declared
         gone = [of for of in self.labels if of[0] not in declared.judges]
         for judge in dict.fromkeys((*declared.judges, *(judge for judge, _ in gone))):
@@ -61,7 +61,8 @@ class Calibration:
     # One label.
 
     def counted(self, of: Of, born: int | None) -> LearnedLabels | None:
-        """Return the sums in which a label is counted; None: they are gone, or there were none.
+        """Return the sums in which a label is counted; None: the label is in no sums, or its sums
+        are gone.
 
         Args:
             born: `born` of the sums in which the label was counted.
@@ -94,7 +95,7 @@ class Calibration:
         self.journal.pieces.add(piece_of(of))
 
     def shift(self, model: str, offset: float) -> None:
-        """Note that all labels of a model count as this much higher."""
+        """Note that a model's regression has raised all its labels by `offset`."""
         for of, one in self.labels.items():
             if of[1] == model:
                 one.shift(offset)
@@ -103,7 +104,8 @@ class Calibration:
     # All labels of a judge.
 
     def follow(self, judge: str, arms: Arms) -> None:
-        """Apply the present offset of a judge to the labels that models have learned of it."""
+        """Apply the present offset of a judge to the labels that models have learned from that
+        judge."""
         within, was = self._within(judge, arms), self.is_aside(judge)
         aside = self.declared.may_set_aside(judge) and is_uninformative(within, already=was)
         self._take_off(judge, arms, self._offsets(judge, arms, within))

@@ -1,4 +1,4 @@
-"""Count the pairs of labels by source and model, and raise an alert when a judge parts from
+"""Count the pairs of labels by source and model, and raise an alert when a judge departs from
 gold."""
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from router_state.sources.parting import FALSE_A_YEAR, Cell
 PIECE = "\x1fsource:"
 """Prefix of the names of pieces; the source and the model follow, \\x1f between them."""
 NO_CELL = -2
-"""`born` of cells that a router went on from: none of its own pairs is counted by that number."""
+"""`born` of cells that a router took over from the router whose state it started with: they contain
+none of its own pairs."""
 
 
 class CountedPairs:
@@ -44,8 +45,9 @@ class CountedPairs:
     def replace(
         self, before: list[Pair], present: list[Pair], *, born: int, now: float
     ) -> list[Pair]:
-        """Remove pairs that are gone, add new ones, and raise alerts for judges that part. Return
-        all pairs with the blocks in which they count.
+        """Remove the pairs that are no longer present, add the new ones, and raise alerts for
+        judges that depart from gold. Return all present pairs with the blocks in which they are
+        counted.
 
         Args:
             born: offset of the declaration that is in force.
@@ -101,7 +103,7 @@ class CountedPairs:
         )
 
     def start_over(self) -> None:
-        """Keep what is known of the judges, of which no request is counted yet."""
+        """Keep the pairs for a new router, none of whose own requests is counted in them yet."""
         for cell in self.cells.values():
             cell.born = NO_CELL
 
@@ -119,7 +121,7 @@ class CountedPairs:
         return None if found is None else orjson.dumps(to_builtins(found))
 
     def restore(self, cells: Iterable[tuple[str, str]], piece: Callable[[str], bytes]) -> None:
-        """Read those of these cells that are stored."""
+        """Read these cells, as far as they are stored."""
         for cell in cells:
             if body := piece(_piece(cell)):
                 self.cells[cell] = decoded(body, Cell, "pairs of a source")

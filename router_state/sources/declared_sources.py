@@ -8,8 +8,8 @@ from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
 
 BEYOND_OTHERS = 1_000
-"""Rank of gold. It exceeds the ranks that a worker's setting gives, and a judge is below gold by
-its place among the judges."""
+"""Rank of gold. It exceeds the ranks that a worker's setting gives. The first judge's rank is one
+lower, the second judge's two lower, and so on."""
 PERSON = ":"
 """Stands between a source and the name of who labelled: `human:anna`."""
 
@@ -17,7 +17,7 @@ PERSON = ":"
 OFFSET = "offset"
 """Mode of `calibrate` in which a judge's offsets are taken off its labels."""
 ON = "on"
-"""Mode of `calibrate` in which, beyond that, an uninformative judge is set aside."""
+"""Mode of `calibrate` in which offsets are taken off, and an uninformative judge is set aside."""
 
 
 class DeclaredSources(Struct, frozen=True, omit_defaults=True):
@@ -37,7 +37,7 @@ class DeclaredSources(Struct, frozen=True, omit_defaults=True):
         return self.calibrate.get(source) == ON
 
     def check(self, config: RouterConfig) -> None:
-        """Raise InvalidConfig if the declaration contradicts the router's."""
+        """Raise InvalidConfig if these sources contradict the rest of the router's declaration."""
         if config.profile == "paper" and ON in self.calibrate.values():
             raise InvalidConfig(
                 "calibrate on takes a judge's labels out again, which profile paper can't do: "

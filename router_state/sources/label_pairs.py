@@ -11,8 +11,8 @@ from router_state.sources.pair_sums import PARTS
 from router_state.sources.source_labels import Labels, in_force
 
 ITSELF = ""
-"""Stands in place of a model where a source is compared with itself: a judge with what it said
-first, and people with each other."""
+"""Stands in place of a model where a source is compared with itself: a judge's label with its first
+label of the same answer, or one person's label with another's."""
 
 
 class Pair(Struct, array_like=True, gc=False, frozen=True):

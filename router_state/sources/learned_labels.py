@@ -32,10 +32,10 @@ class LearnedLabels(Struct, gc=False, eq=False):
 
     Attributes:
         born: offset of the declaration under which the sums began.
-        sums: Σ w·x (d), with w what each label weighs in the regression; then of the labels of
-            weight 1, which no verdict went with, the lower triangle of Σ w·xxᵀ, row by row, and
-            Σ w·y·x (d).
-        forgotten: the regression's `forgotten` at which the sums are right.
+        sums: first Σ w·x (d), with w the weight of each label in the regression. Then two sums over
+            the labels of weight 1, which belong to answers without a verdict: the lower triangle of
+            Σ w·xxᵀ, row by row, and Σ w·y·x (d).
+        forgotten: the regression's `forgotten` up to which the sums have decayed.
         offset: what is subtracted from each label.
         aside: whether the labels of weight 1 are out of the regression.
     """
@@ -82,7 +82,7 @@ class LearnedLabels(Struct, gc=False, eq=False):
         return (count, float(self.sums[-1]) / count) if count > LEAST_LABELS_LEFT else (0.0, 0.0)
 
     def shift(self, offset: float) -> None:
-        """Note that all labels count as this much higher."""
+        """Note that the regression has raised all labels by `offset`."""
         d = self.d
         self.sums[-d:] += offset * self.sums[-2 * d : -d]
 

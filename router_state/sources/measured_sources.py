@@ -44,8 +44,8 @@ class OnWire(Protocol):
 
 
 class RequestLabels(Struct, omit_defaults=True):
-    """The labels of a request by source, and its pairs as they were counted. `born` numbers the sum
-    of learned labels in which the label in force is counted; None: it is in none.
+    """The labels of a request by source, and its pairs as they were counted. `born` is that of the
+    `LearnedLabels` in which the label in force is counted; None: that label is counted in none.
     """
 
     labels: Labels = {}
@@ -113,7 +113,8 @@ class MeasuredSources(Capability):
     # A label.
 
     def weighed(self, record: RequestRecord, event: Judged) -> Weighed | None:
-        """See Capability; without declared sources, and before a withdrawal, ranks decide."""
+        """See Capability. Without declared sources, ranks decide which label counts, until a label
+        of the request is withdrawn."""
         stored = self._stored(record)
         if self.declared.gold is None and event.reward is not None and not stored.labels:
             return None
@@ -143,7 +144,7 @@ class MeasuredSources(Capability):
 
     def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability: keep the labels, count their pairs, and raise alerts for judges that
-        part."""
+        depart from gold."""
         if not isinstance(labels, dict):
             return
         all_labels: Labels = labels
@@ -211,7 +212,8 @@ class MeasuredSources(Capability):
         self.calibration.without(model, self.arms)
 
     def start_over(self) -> None:
-        """See Capability; the judges are known, and no request of this router is counted yet."""
+        """See Capability. The judges' pairs stay; none of the new router's own requests is counted
+        yet."""
         self.pairs.start_over()
         for labels in self.calibration.labels.values():
             labels.born = NO_CELL

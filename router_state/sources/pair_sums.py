@@ -11,7 +11,8 @@ from msgspec import Struct
 from router_state.learning.intervals import SHOWN, Interval, half_width, of_correlation, of_mean
 
 PARTS = 10_000
-"""Labels are measured in such parts. Sums of products of 10¹⁰ pairs are 64-bit integers then."""
+"""Parts that a label of 1 has: labels are counted in whole parts, so that sums of products over
+10¹⁰ pairs fit into 64-bit integers."""
 LEAST_SPREAD = 1e-9
 """Least variance of labels for which a slope or a correlation is computed."""
 LEAST_BETWEEN = 0.05
@@ -43,7 +44,7 @@ class Moments(Struct, array_like=True, gc=False):
         return Moments(*(getattr(self, name) + getattr(other, name) for name in _FIELDS))
 
     def offset(self, *, alpha: float = SHOWN) -> Interval:
-        """Return by how much the judge is above gold on average."""
+        """Return by how much the judge is above gold on average, with an interval."""
         n, d = self.n, self.y - self.r
         squares = self.yy - 2 * self.yr + self.rr
         around = (squares - d * d / n) / PARTS**2 if n else 0.0
@@ -97,7 +98,7 @@ class Within(Struct):
 
     @property
     def slope(self) -> Interval | None:
-        """Return by how much gold grows with the judge's label; None if that label never
+        """Return the slope of gold on the judge's label, with an interval; None if that label never
         changes."""
         if self.yy < LEAST_SPREAD:
             return None
@@ -109,6 +110,7 @@ class Within(Struct):
 
 
 PSEUDO_VARIANCE = 0.25
-"""Squares that a slope's residuals have beside those that were seen, as `intervals.PSEUDO`."""
+"""Sum of squares that is assumed beside that of a slope's residuals, for the reason of
+`intervals.PSEUDO`."""
 WIDEST_SLOPE = 99.0
-"""Largest half of a slope's interval: what is published is finite."""
+"""Largest half-width of a slope's interval, so that published numbers are finite."""

@@ -1,10 +1,11 @@
 """Find when a judge departs from gold: from the first pair on, or later, after a change.
 
-The evidence (`parting_evidence`) of all pairs, and of those since each of the last blocks, is added
-up, each with its share of the probability of a false alert (Shin, Ramdas and Rinaldo 2022,
-arXiv:2203.03532). Where the judge does not part, the expectation of the sum is the total share of
-the blocks that have begun. So the sum exceeds 1 ÷ α within a year with a probability of at most
-α × the shares of that year. Shares of a year are 1 at most, at any traffic: a block's share goes by
+A change may begin with any block of pairs. The evidence (`parting_evidence`) of the pairs since
+each of the last blocks is computed, and that of all pairs. Their sum is weighted: each has a share
+of the probability of a false alert (Shin, Ramdas and Rinaldo 2022, arXiv:2203.03532). As long as
+the judge does not depart, the expectation of the sum is the total share of the blocks that have
+begun. So the sum exceeds 1 ÷ α within a year with a probability of at most α × the total share of
+that year's blocks. That total is at most 1 at any traffic, as a block's share is proportional to
 the time since the block before.
 """
 
@@ -32,7 +33,8 @@ YEAR = 365.25 * 86_400.0
 PAIRS_A_BLOCK, MOST_BLOCKS = 4, 32
 """Pairs of a block, and blocks that are kept: a change shows within 128 pairs or not at all."""
 LEAST_PAIRS = 12
-"""Least pairs of an alert: a few rare differences of 1 are not normal."""
+"""Least pairs of an alert: the sum of fewer pairs, with a rare difference of 1, is far from
+normal."""
 LEAST_SIZE = 0.05
 """Least offset, or change of an offset, of an alert: smaller ones hardly change a choice."""
 
@@ -40,7 +42,7 @@ LEAST_SIZE = 0.05
 class Block(Struct, array_like=True, gc=False):
     """Sums over consecutive pairs, in parts of a reward: their number n, Σ d of the differences
     judge − gold, Σ of their squares, and Σ y of the judge's labels. `share` is the part of the
-    probability of a false alert that a change with this block has."""
+    probability of a false alert that is spent on a change which begins with this block."""
 
     n: int = 0
     d: int = 0
@@ -112,8 +114,8 @@ class Cell(Struct, array_like=True, gc=False):
 
     def last_means(self) -> tuple[float, float, float]:
         """Return the number of pairs in the blocks that are kept, and the means of the judge's
-        label and of gold: the offset of a judge that has changed is that of its pairs since. A
-        block counts with the probability that the judge has not changed after it.
+        label and of gold: after a change, a judge's offset is that of the pairs since the
+        change. A block counts with the probability that the judge has not changed after it.
         """
         weighed = list(zip(unchanged_since(self.blocks), self.blocks, strict=True))
         n = sum(weight * block.n for weight, block in weighed)

@@ -14,8 +14,8 @@ for normal differences. S is at least the squares that the pairs since then give
 that grows makes e smaller.
 
 Where a source hardly ever labels between 0 and 1, differences of 1 may be rare, and are far from
-normal. The evidence of such pairs is no more than that of differences of which nothing is assumed
-but that they are between −1 and 1 (Fan, Grama and Liu 2015, arXiv:1403.7143):
+normal. The evidence of such pairs is at most another ratio, which assumes only that differences are
+between −1 and 1 (Fan, Grama and Liu 2015, arXiv:1403.7143):
 
     e = mean over ± and the bets λ of exp(±λ·n·(m − m₀) ÷ c − (−λ − log(1 − λ))·Σ(d − m₀)² ÷ c²)
 
@@ -34,12 +34,13 @@ from router_state.sources.offsets import PAIR_DEVIATION, SPREAD_PAIRS
 SIZE = 0.1
 """Offset that is looked for; one of 0.06 to 0.3 is found nearly as soon as by its own size."""
 MOST_BEFORE = 128
-"""Pairs before for which the pairs before count, at most: a spread may change."""
+"""Most pairs that the pairs before a supposed change count for in the prior of σ²: the spread of
+differences may change, too."""
 
 
 BETS = (0.1, 0.2, 0.4, 0.7)
-"""Shares λ of what is at stake that are bet on a pair: the best one is near m ÷ (the differences'
-variance + m²)."""
+"""Shares λ of the wealth that are bet on each pair (testing by betting): the best share is near m ÷
+(the differences' variance + m²)."""
 
 
 class Since(NamedTuple):

@@ -104,4 +104,4 @@ def _favour(own: Moments, others: Moments) -> Interval:
 
 
 EACH_WRONG = 0.025
-"""Probability that one of the two intervals behind a favour is ever wrong."""
+"""Probability with which each of the two intervals behind a favour is ever wrong."""

@@ -1,10 +1,10 @@
 """Weigh blocks of pairs by the probability that the judge has not changed since.
 
-Before any pair a judge changes at each block with the probability `A_CHANGE`, once, by an amount
-~ N(0, `CHANGED_BY`²). The means of the differences before and since a block part by that amount and
-by the noise of pairs. So the pairs show with which block a change is likely to have begun (Chernoff
-and Zacks 1964, "Estimating the current mean of a normal distribution which is subjected to changes
-in time").
+By the prior a judge changes at most once: at each block with the probability `A_CHANGE`, by an
+amount ~ N(0, `CHANGED_BY`²). The means of the differences before and since that block then differ
+by this amount and by the noise of pairs. So the pairs show with which block a change is likely to
+have begun (Chernoff and Zacks 1964, "Estimating the current mean of a normal distribution which is
+subjected to changes in time").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ A_CHANGE = 0.02
 """Probability of a change at a block of four pairs (chosen on seeds 0 to 39 of
 `benchmarks.sources`, where 0.005 and 0.1 earned nearly the same)."""
 CHANGED_BY = 0.2
-"""Deviation of a change: as of the offsets of models that a judge favours."""
+"""Standard deviation of a change: as large as that of favoured models' offsets (`SCATTERS`)."""
 
 
 class Summed(Protocol):

@@ -24,9 +24,9 @@ costs more than one that is kept wrongly (lab/docs/sources.md)."""
 LIKELY = 0.5
 """Probability below which a judge that was set aside counts again."""
 CORRELATIONS = 20
-"""Correlations between 0 and 1 over which is summed."""
+"""Number of correlations between 0 and 1 over which the posterior is summed."""
 CLOSE = 0.999999
-"""Largest correlation of which a z is taken."""
+"""Largest correlation that is transformed to z, which is infinite at a correlation of 1."""
 
 
 def is_uninformative(within: Within, *, already: bool = False) -> bool:

@@ -64,7 +64,8 @@ def projections_of(settings: Settings) -> tuple[Projection, ...]:
     """Return the projections of routers that declare none, without loading the encoder. Each
     serves the routers with its number of dimensions; the first one serves new routers.
 
-    Without PB_PROJECTION_PATH a network has two: the general one, and the embedding itself.
+    Without PB_PROJECTION_PATH an encoder that is a neural network has two projections: the general
+    one, if there is one for its model, and the embedding itself.
 
     Raises:
         EncoderError, UnusableArrays: as in `backend_of`.

@@ -20,8 +20,8 @@ async def require_state(settings: Settings) -> None:
     """Raise StateLost if a partition's declarations were read but its changelog is missing or
     empty.
 
-    An owner writes to the changelog before it reads its first event, so a healthy service never
-    shows both.
+    An owner writes to the changelog before it reads its first event, so in a healthy service a
+    partition whose declarations were read has a changelog.
     """
     routers, changelog = settings.topic("routers"), settings.changelog
     counts = await partition_counts(settings)

@@ -25,8 +25,8 @@ from studies.history.records import Record, framed
 FORMAT = 1
 """Version of the file's form."""
 LINK_RECORDS = 1000
-"""Most records of a link: a change is found to within so many records, and a file has some 0.15
-bytes for each decision."""
+"""Most records of a link: a change is located to within this many records, and a file takes some
+0.15 bytes for each decision."""
 
 
 class BrokenChain(Exception):
@@ -99,7 +99,8 @@ class ChainFile:
 
 
 def follow(file: ChainFile, topics: Topics, read: Progress, findings: Findings) -> list[Link]:
-    """Check the links of a file against the topic, and return the links of what came since."""
+    """Check the links of a file against the topic, and return the links of the records that came
+    since."""
     numbers = topics.partitions("routes")
     for missing in file.links.keys() - set(numbers):
         findings.violation(Kind.CHAIN, f"routes-{missing}", "the partition is no longer there")

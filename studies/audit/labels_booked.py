@@ -79,7 +79,8 @@ class LabelsBooked:
             )
 
     def check_count(self, router_id: str, engine: Engine, decided: Iterable[Ref]) -> None:
-        """Compare the number of a router's requests with a label; after `check` of all records."""
+        """Compare the state's number of labelled requests with the topic. To be called once `check`
+        has seen all of the router's records."""
         found, expected = engine.state.rewards_applied, self._count(router_id, engine, decided)
         where = f"router {router_id}"
         if found == expected:

@@ -42,14 +42,15 @@ from studies.history.verify import Verdict, verify
 
 TOLERANCE, ROUNDING = 1e-9, 1e-13
 """Largest differences, relative and absolute, of learned numbers, which are recomputed by the same
-steps and differ by rounding alone. The absolute one is for entries near 0, which are differences
-of larger numbers.
+steps and differ by rounding alone. The absolute difference is for entries near 0, which are
+differences of larger numbers.
 """
 LEARNED_OF_HEAD = ("ema", "dual", "caps", "chance", "prices", "arms")
 """Parts of a router's head that decisions depend on; its sums are compared with the topics
 elsewhere."""
 SEEN_TO = ("feedback of a request that has no decision", "malformed", "requests without a decision")
-"""Omissions of a merge that other checks cover."""
+"""Beginnings of a merge's reasons for leaving an event out, where another check covers that
+event."""
 
 
 class ContextGone(RouterStateError):

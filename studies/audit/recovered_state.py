@@ -92,8 +92,8 @@ class Evidence:
         number: the partition.
         state: its state, as the next owner would recover it.
         letters: dead letters of its source events, by short topic and offset.
-        waiting: source events that wait, or whose refusal is still to be delivered, by short topic:
-            offsets.
+        waiting: offsets, by short topic, of source events that wait, or whose refusal is still to
+            be delivered.
         watermarks: last offset of each source topic that the state contains, by its short name.
         served_until: time at which the partition last applied an event, seconds since the epoch; 0:
             never.

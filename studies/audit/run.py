@@ -44,8 +44,8 @@ def audit(
 
     Args:
         settings: prefix, partitions, ranks of sources and priors as the workers have them.
-        now: time at which the topics were read, seconds since the epoch; None: long ago, so no
-            worker has to answer any more.
+        now: time at which the topics were read, seconds since the epoch. None: they were read long
+            ago, so it is not checked whether workers answer.
         tell: function that is called now and then with the number of records read so far.
     """
     findings, read = Findings(), Progress(topics, tell)

@@ -11,7 +11,7 @@ from studies.audit.recovered_state import Evidence
 
 PATIENCE = 30.0
 """Seconds for which events may wait on a partition whose state does not move: a worker that is lost
-for good is replaced within five."""
+for good is replaced within five seconds."""
 
 
 def check_served(evidence: Evidence, findings: Findings, *, now: float) -> None:

@@ -1,15 +1,17 @@
 """Compare a router with a model, or a mix, that nobody used: doubly robust estimates.
 
-With the model a that was called, its logged probability p, outcome y, and what q expects of the
-prompt from earlier requests, a fixed mix π has the term (Dudík et al. 2011, arXiv:1103.4601)
+Let a be the model that was called, p its logged probability, y the outcome, and q(m) the outcome of
+model m that is predicted from earlier requests. A fixed mix π has the term (Dudík et al. 2011,
+arXiv:1103.4601)
 
     Σ π(m)·q(m) + π(a)/p·(y − q(a)),
 
-and the router itself, which chose b and answers (z = 1) with probability s,
+and the router itself, which chose model b and answers (z = 1) with probability s, has the term
 
     q(b) + z/s·(y − q(b)).
 
-The difference of the two is a martingale around the truth, whatever q is.
+The difference of the two terms, less the true difference, sums to a martingale over the requests,
+whatever q is.
 """
 
 from __future__ import annotations

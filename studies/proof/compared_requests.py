@@ -18,19 +18,20 @@ from studies.history.happened import Billed, Decided, Declared, Happened, Reward
 KIND = "kind"
 """Field of a request's metadata that names its kind of prompt."""
 MOST_KINDS = 50
-"""Most kinds that are told apart; the requests of further ones are of no kind."""
+"""Most kinds that are told apart; requests of further kinds count as having none."""
 
 
 class Compared(Struct):
     """A request that either side might have answered.
 
     Attributes:
-        at: when it was decided, in seconds since the epoch.
+        at: time of the decision, in seconds since the epoch.
         share: probability with which the router answered it; routed: whether it did.
         unit: the session for which the side was drawn; None: it was drawn for this request alone.
         named: the session that it names.
         bills: dollars and revision of each bill, by the call or the verdict that it is of.
-        reward: of its answer, with the rank of its source and its revision; None: none has come.
+        reward: the reward of its answer, with the rank of the source and the revision; None: no
+            reward has come.
     """
 
     at: float
@@ -45,7 +46,7 @@ class Compared(Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the dollars of the request's bills; None: none has come."""
+        """Return the dollars of the request's bills; None: no bill has come."""
         return math.fsum(usd for usd, _ in self.bills.values()) if self.bills else None
 
     @property
@@ -81,7 +82,7 @@ class Requests:
         return iter(self.found.values())
 
     def read(self, happened: Iterable[Happened]) -> None:
-        """Take what has happened in."""
+        """Take in the events of a history."""
         for event in happened:
             match event:
                 case Declared():

@@ -5,10 +5,10 @@ router answers (z = 1) with probability s, has the term
 
     (z/s − (1 − z)/(1 − s))·(y − c),    c = (1 − s)·m₁ + s·m₀,
 
-with the means m₁ and m₀ of the requests before it on either side. Whatever these are, its
-expectation is the difference. With the true means its variance is least: this is the augmented
-estimate by inverse propensities (Robins, Rotnitzky and Zhao 1994, JASA 89) without features. The
-terms of a session are added up.
+with the means m₁ and m₀ of the requests before it on either side. Whatever these means are, the
+expectation of the term is the difference. With the true means its variance is least: this is the
+augmented estimate by inverse propensities (Robins, Rotnitzky and Zhao 1994, JASA 89) without
+features. The terms of a session are added up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from router_state.incumbents.anytime import half_width
 
 LEAST_UNITS = 50
-"""Units that either side must have before a difference has an interval: its law is a limit."""
+"""Units that either side must have before a difference has an interval, which rests on the central
+limit theorem."""
 
 
 @dataclass(slots=True)
@@ -45,7 +46,8 @@ class Shown:
 
     Attributes:
         router, incumbent: means of the two sides.
-        requests, units: how many there are of the router's, and of the incumbent's.
+        requests, units: numbers of requests and of units, each of the router's side and of the
+            incumbent's.
     """
 
     value: float | None
@@ -99,8 +101,8 @@ class Difference:
 
     Attributes:
         sides: the incumbent's requests, and the router's.
-        terms: of all of them.
-        drawn: for each session that was drawn for, whether the router answers it.
+        terms: terms of all units.
+        drawn: for each session for which a side was drawn, whether the router answers it.
     """
 
     sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))

@@ -30,10 +30,11 @@ def proof_of(
     """Return what a router saved, in the form of the file of a proof.
 
     Args:
-        mixes: what to compare it with beside its incumbent, by name; None: the incumbent, by an
-            estimate from the logged propensities.
+        mixes: mixes of models to compare the router with, by name. None stands for the incumbent,
+            estimated from the logged propensities.
         contexts: opens the contexts of prompts, which only mixes need.
-        passing: passes the events on, with the name of what is done, to show how far it is.
+        passing: is given events and the name of the step that reads them; yields these events, and
+            shows the progress.
     """
     requests = Requests(settings.source_rank)
     requests.read(passing(happened(history, router_id, Skipped()), "reading the topics"))

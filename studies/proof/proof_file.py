@@ -20,7 +20,7 @@ FORMAT = 1
 TOLERANCE = 1e-9
 """Largest relative difference of a figure on another machine, whose logarithms may differ."""
 COMPACTED = frozenset({"routers"})
-"""Topics that Kafka may have compacted since, so that records are gone rightly."""
+"""Topics that Kafka compacts: a record that is gone since is not a difference."""
 
 
 class Noted:
@@ -40,7 +40,7 @@ class Noted:
         return self._history.partitions(topic)
 
     def read(self, topic: str, partition: int) -> Iterator[Record]:
-        """See History; nothing behind the bounds is read."""
+        """See History; nothing after the noted bounds is read."""
         place = f"{topic}-{partition}"
         bound = None if self._until is None else self._until.get(place, {"next": 0})["next"]
         digest, n, first, after = sha256(), 0, -1, 0

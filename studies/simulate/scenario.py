@@ -200,8 +200,8 @@ class Duplication(Happening):
 
 
 class Budget(Happening):
-    """The budget or the floor of rewards changes. A budget is that of a request (null: none), or
-    dollars of a period in place of all budgets.
+    """The budget or the floor of rewards changes. A budget is either per request (null: no budget),
+    or in dollars of a period, which replaces all budgets.
     """
 
     kind: Literal["budget"]

@@ -57,7 +57,7 @@ class Sums:
 
 
 class Lines:
-    """The lines of K models.
+    """The lines of K models, with the symbols of the module: c_a, θ_0, δ_a, σ_a², τ and τ_0.
 
     Args:
         sums: sums of each model; each has at least one outcome.

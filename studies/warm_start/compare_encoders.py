@@ -18,7 +18,7 @@ from studies.warm_start.judgements import JudgedPrompt
 from studies.warm_start.worth import worth_of
 
 ENCODERS: tuple[str, ...] = get_args(Backend)
-"""Every kind of encoder, with the model that it has without a name."""
+"""Every kind of encoder, each with its default model."""
 _TIMED = 64  # prompts
 
 
@@ -32,9 +32,9 @@ class EncoderWorth:
             None: no rewards.
         cost_error: the same of the logarithm of bills, as a factor; None: no bills.
         routed: reward of routing, the mean over budgets from the cheapest model's cost to the
-            dearest one's; `mix` is the best fixed mix of models at them. None: not every model has
-            rewards and bills.
-        problem: why the encoder could not be loaded; all else is None then.
+            dearest one's; `mix` is the reward of the best fixed mix of models at the same budgets.
+            None: not every model has rewards and bills.
+        problem: why the encoder could not be loaded; all other attributes are None then.
     """
 
     encoder: str

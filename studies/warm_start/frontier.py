@@ -26,7 +26,8 @@ class Bought:
     """The reward that a budget in dollars per request buys: by the best fixed mix of models, and by
     routing with these priors.
 
-    `off`: by how much the gain, `routed` less `mix`, may be off at 95 %, for all budgets together.
+    `off`: half of the 95 % interval of the gain, `routed` less `mix`; the intervals of all budgets
+    hold together.
     """
 
     budget_usd: float

@@ -15,8 +15,8 @@ Rows = npt.NDArray[np.intp]
 FOLDS = 5
 """Parts of a cross-validation."""
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
-"""Ridges of which leave-one-out validation takes the best for each outcome; contexts have variance
-1, so that a ridge counts as that number of prompts."""
+"""Ridges from which leave-one-out validation takes the best for each outcome. Contexts have
+variance 1, so a ridge of 10 counts as 10 prompts."""
 FEW = 2 * FOLDS
 """Number of outcomes up to which only their mean is learned."""
 

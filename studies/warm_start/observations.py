@@ -22,8 +22,8 @@ class Observations:
         costs: shape (n, K), US dollars.
         names: n texts that show people which prompt is meant.
         unseen: contexts for the predictions of held-out prompts, one array per fold (see
-            `Chosen.unseen`), as the projection was fitted to the outcomes of the others. None:
-            `contexts`, as the projection was not fitted to outcomes.
+            `Chosen.unseen`), by a projection that was fitted without the fold's outcomes. None: the
+            projection was not fitted to outcomes, so `contexts` serve.
     """
 
     models: tuple[str, ...]

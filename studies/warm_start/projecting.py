@@ -21,7 +21,7 @@ SUPERVISED = (2, 4, 8)
 LEAST_PROMPTS = 40
 """Fewest prompts for a cross-validation of projections: eight a fold."""
 MOST_PROMPTS = 5_000
-"""Prompts that cross-validation looks at: an error is known to 1.4 % then."""
+"""Most prompts that cross-validation looks at: an error is known to 1.4 % then."""
 LEAST_SPREAD = 1e-6
 """Share of the largest variance that the smallest component has at least. Whitening a direction
 without variance would divide by rounding, and later prompts that differ in it would be refused.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 EXAMPLES = 1
-"""Prompts that explain a pair of models."""
+"""Number of prompts that are shown as examples for a pair of models."""
 NEVER_BEST = -1e9  # of a model without rewards
 
 
@@ -34,7 +34,7 @@ class ModelWorth:
             mean alone; None: no rewards.
         cost_error, cost_spread: the same of the logarithm of bills above zero, as factors; None: no
             bills.
-        best_on: share of the prompts on which nobody is expected to earn more.
+        best_on: share of the prompts on which no model is expected to earn more.
         examples: the prompts on which it is expected to lead by most.
     """
 

@@ -15,7 +15,8 @@ EVERY_SECONDS = 1.0
 
 
 class Compared:
-    """The routers of these names, as far as they are known; in the order that was asked for."""
+    """The routers that one page compares, as far as they are known, in the order in which it asked
+    for them."""
 
     def __init__(self, fleet: Fleet, router_ids: Sequence[str]) -> None:
         self._fleet = fleet

@@ -185,7 +185,8 @@ def is_checked(signal: Told) -> bool:
 
 
 def following_of(signal: Told) -> Told | None:
-    """Return the signal of the next attempt; None: there is none."""
+    """Return the plugin's signal, as LiteLLM's metadata hold it, for the next attempt of the plan;
+    None: the plan has no further attempt."""
     plan = signal.get("plan") or ()
     number = signal.get("attempt", 0) + 1
     if number >= len(plan):
