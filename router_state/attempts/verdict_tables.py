@@ -74,7 +74,7 @@ class Tables:
         names: names of the models, in the order of the tables' rows.
         signals: tables of the signals that requests have sent so far, see `SIGNALS`.
         comes: by verifier, the shares of awaited verdicts that arrive; an answer without a verdict
-            passes.
+            passes. shares: the same as a list, by the order of the tables' rows.
         labels: number of labels of each model's answers, counted up to `ENOUGH_LABELS`.
         looks: all looks by number; stops: the verifier of each look, the least verdict that passes,
             and the dollars of a verdict; firsts: number of each verifier's first look.
@@ -88,6 +88,7 @@ class Tables:
         self.signals: dict[str, VerdictTable] = {}
         self.labels: dict[str, int] = {}
         self.comes: dict[str, Coming] = {}
+        self.shares: dict[str, list[float]] = {}
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
@@ -120,6 +121,8 @@ class Tables:
             if table.names != self.names:
                 table.keep(self.names)
             table.renew()
+        comes = {name: self.comes.get(name, ALL_COME) for name in self.tables}
+        self.shares = {name: one.of(self.names) for name, one in comes.items()}
         size = len(self.looks), len(names)
         self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
         self.labels = {name: count for name, count in self.labels.items() if name in self.names}
@@ -153,7 +156,8 @@ class Tables:
         else:
             by_model = {**before.by_model, model: _stepped(pairs.comes_of(model, share))}
         if (share, by_model) != before:
-            self.comes[verifier] = Coming(share, by_model)
+            one = self.comes[verifier] = Coming(share, by_model)
+            self.shares[verifier] = one.of(self.names)
             self.tables[verifier].renew()
 
     def labelled(self, model: str) -> bool:
@@ -190,7 +194,6 @@ class Tables:
     def _show(self) -> None:
         for name, table in self.tables.items():
             if table.is_stale:
-                comes = self.comes.get(name, ALL_COME)
                 table.show(
                     self.firsts[name],
                     self.verifiers[name].usd,
@@ -199,8 +202,8 @@ class Tables:
                     self.hopeful,
                     DEVIATIONS,
                     APART,
-                    comes.share,
-                    comes.of(self.names),
+                    self.comes.get(name, ALL_COME).share,
+                    self.shares[name],
                 )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:

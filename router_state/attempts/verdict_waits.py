@@ -7,9 +7,8 @@ is not spent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from math import inf
 
 from router_state.record import Records, RequestRecord
 
@@ -47,17 +46,18 @@ class VerdictWaits:
     verdict is overdue.
 
     Attributes:
-        verifier: its name; seconds: seconds after which its verdicts are overdue, infinity: not
-            known.
+        verifier: its name; seconds: seconds after which its verdicts are overdue.
         awaiting: ids of these requests.
         queue: (time of the decision, number, id), as a heap; requests that no longer await a
             verdict may be among them.
     """
 
-    __slots__ = ("awaiting", "queue", "seconds", "verifier")
+    __slots__ = ("_longest", "awaiting", "queue", "seconds", "verifier")
 
-    def __init__(self, verifier: str, opened: Mapping[str, float], given_seconds: float) -> None:
-        self.verifier, self.seconds, self.awaiting = verifier, inf, set(opened)
+    def __init__(
+        self, verifier: str, opened: Mapping[str, float], given_seconds: float, longest: float
+    ) -> None:
+        self.verifier, self._longest, self.awaiting = verifier, longest, set(opened)
         self.give(given_seconds)
         # Numbers of requests that are decided from now on are higher.
         self.queue = [(at, n - len(opened), name) for n, (name, at) in enumerate(opened.items())]
@@ -74,21 +74,15 @@ class VerdictWaits:
         self.give(given_seconds)
 
     def give(self, seconds: float) -> None:
-        """Set the seconds after which a verdict is overdue; 0: not known."""
-        self.seconds = seconds or inf
+        """Set the seconds after which a verdict is overdue, at most the longest wait; 0: not
+        known."""
+        self.seconds = min(seconds or self._longest, self._longest)
 
-    def overdue(self, records: Records, now: float, longest: float) -> Sequence[str]:
+    def overdue(self, records: Records, now: float) -> list[str]:
         """Return the requests whose verdict should have come by now, the oldest first; each of them
         is found once.
-
-        Args:
-            longest: seconds after which nothing is awaited any more.
         """
-        queue, awaiting = self.queue, self.awaiting
-        seconds = self.seconds if self.seconds < longest else longest
-        until = now - seconds
-        if not queue or queue[0][0] > until:
-            return ()
+        queue, awaiting, until = self.queue, self.awaiting, now - self.seconds
         found: list[str] = []
         while queue and queue[0][0] <= until and len(found) < MOST_AT_ONCE:
             name = heappop(queue)[2]

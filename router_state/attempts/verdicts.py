@@ -304,15 +304,17 @@ class Attempts(Capability):
         self, opened: Mapping[str, float], records: Records, now: float, longest: float
     ) -> Sequence[str]:
         """See Capability."""
-        if len(self.waits) < len(self.declared.verifiers):
+        if not self.waits:
             self.waits = {
-                name: VerdictWaits(name, opened, self._given_seconds(name))
+                name: VerdictWaits(name, opened, self._given_seconds(name), longest)
                 for name in self.declared.verifiers
             }
         found: Sequence[str] = ()
         for waits in self.waits.values():
-            if late := waits.overdue(records, now, longest):
-                found = [*found, *late]
+            queue = waits.queue
+            # With most decisions nothing is overdue.
+            if queue and queue[0][0] <= now - waits.seconds:
+                found = [*found, *waits.overdue(records, now)]
         return found
 
     def _given_seconds(self, verifier: str) -> float:
