@@ -47,17 +47,16 @@ class VerdictWaits:
 
     Attributes:
         verifier: its name; seconds: seconds after which its verdicts are overdue.
-        awaiting: ids of these requests.
         queue: (time of the decision, number, id), as a heap; requests that no longer await a
-            verdict may be among them.
+            verdict are among them.
     """
 
-    __slots__ = ("_longest", "awaiting", "queue", "seconds", "verifier")
+    __slots__ = ("_longest", "queue", "seconds", "verifier")
 
     def __init__(
         self, verifier: str, opened: Mapping[str, float], given_seconds: float, longest: float
     ) -> None:
-        self.verifier, self._longest, self.awaiting = verifier, longest, set(opened)
+        self.verifier, self._longest = verifier, longest
         self.give(given_seconds)
         # Numbers of requests that are decided from now on are higher.
         self.queue = [(at, n - len(opened), name) for n, (name, at) in enumerate(opened.items())]
@@ -65,13 +64,7 @@ class VerdictWaits:
 
     def add(self, request_id: str, decided_at: float, seq: int) -> None:
         """Add a request that was just decided."""
-        self.awaiting.add(request_id)
         heappush(self.queue, (decided_at, seq, request_id))
-
-    def came(self, request_id: str, given_seconds: float) -> None:
-        """Note a verdict."""
-        self.awaiting.discard(request_id)
-        self.give(given_seconds)
 
     def give(self, seconds: float) -> None:
         """Set the seconds after which a verdict is overdue, at most the longest wait; 0: not
@@ -82,19 +75,19 @@ class VerdictWaits:
         """Return the requests whose verdict should have come by now, the oldest first; each of them
         is found once.
         """
-        queue, awaiting, until = self.queue, self.awaiting, now - self.seconds
+        queue, until = self.queue, now - self.seconds
         found: list[str] = []
         while queue and queue[0][0] <= until and len(found) < MOST_AT_ONCE:
-            name = heappop(queue)[2]
-            if name in awaiting:
-                awaiting.discard(name)
-                if self._awaits(records.get(name)):
-                    found.append(name)
+            decided_at, _, name = heappop(queue)
+            record = records.get(name)
+            # A request that was forgotten may have been asked for again.
+            if record is not None and record.decided_at == decided_at and self._awaits(record):
+                found.append(name)
         return found
 
-    def _awaits(self, record: RequestRecord | None) -> bool:
+    def _awaits(self, record: RequestRecord) -> bool:
         """Tell whether money is kept for a call that a verdict would lead to."""
-        plan = None if record is None or not record.is_awaited else record.plan
+        plan = record.plan if record.is_awaited else None
         if plan is None or plan.overdue or not plan.awaits_verdict:
             return False
         return plan.steps[0].verify == self.verifier

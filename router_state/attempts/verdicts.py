@@ -297,7 +297,7 @@ class Attempts(Capability):
         found = self.evidence.verdict(event, record, plan, x, self.arms, now)
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
-            waits.came(event.request_id, self._given_seconds(event.verifier))
+            waits.give(self._given_seconds(event.verifier))
         return found
 
     def overdue(
