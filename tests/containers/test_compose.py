@@ -19,6 +19,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from commands.broker.wire import free_ports
 
 ROOT = Path(__file__).parents[2]
+BUILD_SECONDS = 420.0
+"""Most seconds in which the image is built: the kernel's modules are compiled beside other work."""
+pytestmark = pytest.mark.timeout(BUILD_SECONDS + 300.0)
 CONTEXT = [0.1] * 25 + [1.0]
 ROUTER: dict[str, Any] = {
     "router_id": "chat",
@@ -77,7 +80,8 @@ def service() -> Iterator[Service]:
         f"pbtest{uuid4().hex[:8]}", f"127.0.0.1:{ports[0]}", (ports[1], ports[2]), environment
     )
     try:
-        running.compose("up", "-d", "--build", "--wait", "--wait-timeout", "150")
+        running.compose("build", timeout=BUILD_SECONDS)
+        running.compose("up", "-d", "--wait", "--wait-timeout", "150")
         yield running
     finally:
         running.compose("down", "-v", "--timeout", "5")
