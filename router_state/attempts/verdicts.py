@@ -85,17 +85,11 @@ class Attempts(Capability):
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
-        self.declared, self.tables, self.named_by_slot = (
-            NO_VERIFIERS,
-            Tables(),
-            dict[int, tuple[str, ...]](),
-        )
-        self.evidence, self.last_standings, self.weighs = (
-            Evidence(self.tables, journal),
-            LastStandings(),
-            False,
-        )
-        self.spend, self.waits = PlannedSpend(), dict[str, VerdictWaits]()
+        self.declared, self.tables, self.weighs = NO_VERIFIERS, Tables(), False
+        self.named_by_slot: dict[int, tuple[str, ...]] = {}
+        self.evidence, self.last_standings = Evidence(self.tables, journal), LastStandings()
+        self.spend = PlannedSpend()
+        self.waits: dict[str, VerdictWaits] = {}
         self.tables.keep(arms.names)
 
     @classmethod
