@@ -104,12 +104,15 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
         if used is None:
             return
         price = record.price = used
-    learn_cost(state, billing, price)
+    lost_usd = 0.0 if record.call is None else record.call.lost_usd
+    learn_cost(state, billing, price, lost_usd=lost_usd)
 
 
-def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
-    """Let the billed model learn the bill of an answer at the given price."""
-    arms, cost_usd, call, known = state.arms, billing.cost_usd, billing.record.call, 0.0
+def learn_cost(state: RouterState, billing: Billing, price: Price, *, lost_usd: float) -> None:
+    """Let the billed model learn the bill of an answer at the given price; `lost_usd` of it are
+    those of tries that failed."""
+    arms, known = state.arms, 0.0
+    cost_usd = max(billing.cost_usd - lost_usd, 0.0)
     arm, tokens = arms.find(billing.called), arms.tokens
     if arm is None:
         return
@@ -120,8 +123,6 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         if (price.per_1k == 0.0) != (arm.per_1k == 0.0):
             return
         list_price = list_price_of(price)
-    if call is not None:
-        cost_usd = max(cost_usd - call.lost_usd, 0.0)
     if price.above:
         # What a long input cost more is known, and nothing to learn.
         billed = billing.event.tokens

@@ -339,6 +339,27 @@ def test_each_attempt_is_billed_once_and_priced_as_at_the_decision() -> None:
     assert one.state.settled == 1
 
 
+def test_a_call_of_a_plan_teaches_no_cost_of_its_failed_tries() -> None:
+    learned = []
+    for bills in ([(1e-4, None)], [(3e-4, "timeout"), (5e-4, "error"), (6e-4, None)]):
+        one = engine()
+        request_id, record = planned(one)
+        for revision, (usd, status) in enumerate(bills):
+            one.settle(request_id, usd, revision=revision, status=status)
+        seen = one.state.policy.look(one.state, Asked("q", X))
+        learned.append(seen.cost_usd(one.state.arms.row[record.model]))
+    assert learned[0] == pytest.approx(learned[1])
+
+
+def test_a_verdict_on_the_only_call_leaves_the_published_decision_as_it_was() -> None:
+    one = engine()
+    record = one.decide("r", X, now=0.0, fields={"attempts": []})
+    assert registered.published(record) == {}
+    verdicts(one, "r", 1.0)
+    assert one.records["r"].plan is not None
+    assert registered.published(one.records["r"]) == {}
+
+
 def test_a_reward_is_of_the_last_attempt_unless_it_says_another() -> None:
     for verdict, said, number in ((1.0, {}, 0), (0.0, {}, 1), (0.0, {"attempt": 0}, 0)):
         one = engine()

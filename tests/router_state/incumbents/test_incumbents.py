@@ -18,7 +18,7 @@ from drawing.alert_words import sentence
 from router_state.changes import Alert
 from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
-from router_state.events import Asked, Charged, Judged, Redeclared
+from router_state.events import Asked, Charged, Event, Judged, Redeclared, Verified
 from router_state.incumbents.assigning import HOLDOUT, INCUMBENT, ROUTER, Incumbent, model_at
 from router_state.incumbents.incumbents import Incumbents
 from router_state.incumbents.ramp_guard import BACK, ON, Guard
@@ -412,3 +412,18 @@ def test_false_steps_are_rare() -> None:
                 wrong += 1
                 break
     assert wrong <= 4
+
+
+@pytest.mark.parametrize("verdict_first", [True, False])
+def test_the_budget_pays_no_verdicts_on_the_incumbents_answers(verdict_first: bool) -> None:
+    fields = {"budget_usd_per_request": 0.01, "verifiers": {"judge": {"usd": 0.002}}}
+    one = engine(incumbent="large", share=0.0, **fields)
+    assert ask(one, "q").call is not None
+    debt = one.state.pacer.terms()["debt_usd"]
+    events: list[Event] = [Verified("q", "judge", 0.0), Charged("q", 0.07)]
+    for event in events if verdict_first else reversed(events):
+        one.play(event)
+    assert one.state.pacer.terms()["debt_usd"] == debt
+    assert one.state.spend_usd == pytest.approx(0.072)
+    assert having(one.state, Incumbents).spend_usd == pytest.approx(0.07)
+    invariants.check(one.state, one.records)
