@@ -212,6 +212,7 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     label, labels, news = before, None, False
     if weighed is not None:
         label, labels, news = weighed.label, weighed.labels, weighed.news
+        attempt = attempt if weighed.attempt is None else weighed.attempt
     elif (reward := event.reward) is not None and (before is None or _outranks(event, before)):
         label, news = Label(reward, event.source, event.rank, event.revision), True
     if not news:
@@ -221,10 +222,18 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         x = context_of(state, event.x) if record.x is None else record.x
         if x is None:
             raise ContextLost(f"the context of request {event.request_id!r} is in no store")
+        first = before is None
+        if before is not None and label is not None and _is_of_other(record, attempt):
+            # The model of that other answer learns this label, and the one before forgets its own.
+            _replace(state, record, x, before, None)
+            record.label = None
+            if hooks.learned:
+                hooks.learned(record, x, before)
+            before = None
         if before is not None:
             _replace(state, record, x, before, label)
         elif label is not None:
-            outcome = APPLIED
+            outcome = APPLIED if first else REVISED
             if event.model is not None or call is not None:
                 _keep_called(record, event, attempt)
             _teach(state, record, x, label)
@@ -235,6 +244,11 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     if hooks.taken:
         hooks.taken(record, event, labels, state.latest)
     return outcome
+
+
+def _is_of_other(record: RequestRecord, attempt: int) -> bool:
+    """Tell whether the label in force is of another call of the request's plan than this one."""
+    return record.plan is not None and 0 <= record.plan.labelled != attempt
 
 
 def _outranks(event: Judged, before: Label) -> bool:
@@ -308,7 +322,7 @@ def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
         # A caller that did not wait may have called another model: the reward is that model's.
         record.answered_by = None if event.model == record.model else event.model
     if record.call is not None and record.call.plan is not None:
-        plan = structs.replace(record.call.plan, labelled=attempt)
+        plan = structs.replace(record.call.plan, labelled=attempt, revised=1.0)
         record.call = structs.replace(record.call, plan=plan)
         if event.model is None:
             name = plan.steps[attempt].model

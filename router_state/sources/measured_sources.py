@@ -131,7 +131,8 @@ class MeasuredSources(Capability):
         # The one that was learned knows what is left of it.
         if found is not None and label is not None and found.is_as(label):
             found = label
-        return Weighed(found, labels=labels)
+        number = None if found is None else labels[found.source].attempt
+        return Weighed(found, labels=labels, attempt=number)
 
     def _only(self, record: RequestRecord) -> Labels:
         """Return the label of a request that keeps no others."""
