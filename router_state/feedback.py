@@ -222,28 +222,32 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         x = context_of(state, event.x) if record.x is None else record.x
         if x is None:
             raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-        first = before is None
         if before is not None and label is not None and _is_of_other(record, attempt):
             # The model of that other answer learns this label, and the one before forgets its own.
             _replace(state, record, x, before, None)
-            record.label = None
-            if hooks.learned:
-                hooks.learned(record, x, before)
-            before = None
-        if before is not None:
+            _put_in_force(state, record, x, None)
+        elif before is not None:
             _replace(state, record, x, before, label)
-        elif label is not None:
-            outcome = APPLIED if first else REVISED
+        else:
+            outcome = APPLIED
+        if label is not None and (outcome is APPLIED or record.label is None):
             if event.model is not None or call is not None:
                 _keep_called(record, event, attempt)
             _teach(state, record, x, label)
             state.rewards_applied += 1
-        record.label = label
-        if hooks.learned:
-            hooks.learned(record, x, before)
+        _put_in_force(state, record, x, label)
     if hooks.taken:
         hooks.taken(record, event, labels, state.latest)
     return outcome
+
+
+def _put_in_force(
+    state: RouterState, record: RequestRecord, x: Vector, label: Label | None
+) -> None:
+    """Store which label of a request is in force; None: none is."""
+    before, record.label = record.label, label
+    if state.hooks.learned:
+        state.hooks.learned(record, x, before)
 
 
 def _is_of_other(record: RequestRecord, attempt: int) -> bool:
