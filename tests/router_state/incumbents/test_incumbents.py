@@ -153,6 +153,16 @@ def test_an_audit_follows_what_the_router_would_have_done() -> None:
     assert findings.violations == {"decision_unexplained": 1}
 
 
+def test_an_audit_takes_the_incumbents_answer_in_place_of_a_plan_of_three_calls() -> None:
+    fields = {"verifiers": {"tests": {"usd": 0.0, "exact": True}}, "max_attempts": 3}
+    one, findings = engine(incumbent="large", mode="observe", **fields), Findings()
+    for n in range(200):
+        route = published(ask(one, str(n)))
+        explain(route, "here", findings)
+        one.apply(Judged(str(n), float(n % 3 > 0)), 1.0)
+    assert not findings.violations
+
+
 def lambda_of(one: Played) -> LambdaUpdated:
     value = lambda_value("r", one.state, observed_at=utc(1.0), applied=NOTHING, unbooked=None)
     return decode(LambdaUpdated, value)
