@@ -33,7 +33,7 @@ class SourcesOnWire(Protocol):
     judges: tuple[str, ...]
 
     @property
-    def calibrate(self) -> dict[str, str] | None: ...
+    def calibrate(self) -> Mapping[str, str] | None: ...
 
 
 class OnWire(Protocol):
@@ -80,7 +80,7 @@ class MeasuredSources(Capability):
         sources = wire.sources
         if sources is None:
             return None
-        return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})
+        return DeclaredSources(sources.gold, sources.judges, dict(sources.calibrate or {}))
 
     @classmethod
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
