@@ -242,6 +242,7 @@ async def test_the_command_line_declares_verifiers_and_follows_plans_by_hand(
     invariants.check(engine.state, engine.records)
     table = await said("verifiers")
     assert "tests (the truth)" in table and "passes right" in table
+    assert table.endswith("pbstream dashboard\n")  # which shows all routers
     shown = await said("request", "--context", "-", "--verifier", "none", stdin=context)
     assert "Attempt" not in shown
     await said("routers", "set", home, "--verifiers", "none", router=None)
