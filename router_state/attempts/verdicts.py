@@ -143,7 +143,8 @@ class Attempts(Capability):
         self.waits = {}
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
-            self.named_by_slot = {}
+            # Without verifiers none of these is stored.
+            self.named_by_slot, self.tables.labels, self.spend = {}, {}, PlannedSpend()
         self.journal.pieces.add(PIECE)
         self.journal.jumped = True
 

@@ -256,6 +256,19 @@ def test_verifiers_that_a_request_named_before_any_were_declared_are_not_kept() 
     assert freeze(one) == freeze(other)
 
 
+def test_verifiers_that_were_taken_away_leave_nothing_that_a_restart_would_lose() -> None:
+    one = engine()
+    for number in range(60):
+        one.decide(f"r{number}", X, now=float(number))
+        one.settle(f"r{number}", 1e-4)
+        one.learn(f"r{number}", reward=1.0)
+    one.play(Redeclared(config()))
+    other = thaw(freeze(one), {f"r{number}": X for number in range(60)})
+    for each in (one, other):
+        each.play(Redeclared(config(attempts=Declared({"tests": TESTS}))))
+    assert freeze(one) == freeze(other)
+
+
 def test_a_plan_is_the_first_call_a_verdict_and_the_second_call() -> None:
     request_id, record = planned(engine())
     plan = record.plan
