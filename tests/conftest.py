@@ -47,11 +47,11 @@ WAITING = (
 )
 """Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [
-    *("dashboard", "pages", "litellm", "demo", "wheel", "quick_round", "cli", "replay_into"),
-    *("image", "compose", "record_streams", "parity", "audit", "label_sources"),
+    *("dashboard", "label_inbox", "pages", "litellm", "demo", "wheel", "quick_round", "cli"),
+    *("replay_into", "image", "compose", "record_streams", "parity", "audit", "label_sources"),
     *("integrate_page", "secured", "hear_kin", "worth", "client_settings", "async_router"),
     *("ownership", "estimates", "hazards", "snapshot_elsewhere", "commit_model"),
-    *("asyncapi_parser", "scenario", "audit_clean", "label_inbox", "litellm_proxy"),
+    *("asyncapi_parser", "scenario", "audit_clean", "litellm_proxy"),
     *("replay_verify", "worlds", "refusing", "refused", "restarts", "audit_drawn"),
     *("ramp_sessions", "replay_order", "asking", "parity_kafka", "readiness", "any_order"),
     *("core_machine", "collecting", "crew", "broker", "slow_and_lost", "http"),
@@ -70,17 +70,17 @@ LONGEST = [
 waited for alone."""
 TOGETHER = [
     (
-        *("dashboard", "label_inbox", "dashboard_pools", "dashboard_proof"),
-        *("dashboard_verifiers", "dashboard_answers", "dashboard_names"),
+        *("label_inbox", "dashboard_pools", "dashboard_proof", "dashboard_verifiers"),
+        *("dashboard_answers", "dashboard_names"),
     ),
     ("cli", "refused", "cli_dlq", "snapshot", "cli_reports"),
     ("pages", "cli_doctor", "cli_router_files", "prompts", "labels_command"),
     ("litellm", "litellm_plans", "litellm_signals", "litellm_prices", "price_list"),
 ]
 """Files of tests of one browser, of one worker (the fixtures `browser`, `worker`) or of LiteLLM,
-which one process runs one after the other. A browser takes two seconds to start, and LiteLLM three
-to import; an idle worker and what the broker does for it take a thirtieth of a core until the
-process ends.
+which one process runs one after the other; `dashboard` alone takes as long as two of them. A browser
+takes two seconds to start, and LiteLLM three to import; an idle worker and what the broker does for
+it take a thirtieth of a core until the process ends.
 """
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
