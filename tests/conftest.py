@@ -78,9 +78,9 @@ TOGETHER = [
     ("litellm", "litellm_plans", "litellm_signals", "litellm_prices", "price_list"),
 ]
 """Files of tests of one browser, of one worker (the fixtures `browser`, `worker`) or of LiteLLM,
-which one process runs one after the other; `dashboard` alone takes as long as two of them. A browser
-takes two seconds to start, and LiteLLM three to import; an idle worker and what the broker does for
-it take a thirtieth of a core until the process ends.
+which one process runs one after the other; `dashboard` alone takes as long as two of them. A
+browser takes two seconds to start, and LiteLLM three to import; an idle worker and what the broker
+does for it take a thirtieth of a core until the process ends.
 """
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
