@@ -206,7 +206,8 @@ class Attempts(Capability):
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
         """See Capability."""
-        return {} if record.plan is None else plan_fields(record.plan)
+        plan = record.plan
+        return plan_fields(plan) if plan is not None and plan.was_decided else {}
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
@@ -292,6 +293,8 @@ class Attempts(Capability):
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
             waits.give(self._given_seconds(event.verifier))
+        if len(plan.steps) > 2:
+            self._await(event.request_id, record, plan)
         return found
 
     def overdue(
@@ -305,11 +308,15 @@ class Attempts(Capability):
             }
         found: Sequence[str] = ()
         for waits in self.waits.values():
-            queue = waits.queue
-            # With most decisions nothing is overdue.
-            if queue and queue[0][0] <= now - waits.seconds:
+            if waits.are_due(now):
                 found = [*found, *waits.overdue(records, now)]
         return found
+
+    def _await(self, request_id: str, record: RequestRecord, plan: Plan) -> None:
+        """Let a request wait that may await a verdict, again or of a later answer."""
+        waits = self.waits.get(plan.steps[0].verify or "")
+        if waits is not None:
+            waits.add(request_id, record.decided_at, record.seq)
 
     def _given_seconds(self, verifier: str) -> float:
         pairs = self.evidence.pairs.get(verifier)
@@ -323,6 +330,9 @@ class Attempts(Capability):
     def billed(self, billing: Billing) -> None:
         """See Capability."""
         self.evidence.bill(billing)
+        record, plan = billing.record, billing.record.plan
+        if plan is not None and plan.awaits_verdict is not None:
+            self._await(billing.event.request_id, record, plan)
 
     def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability."""

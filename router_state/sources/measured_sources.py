@@ -33,7 +33,7 @@ class SourcesOnWire(Protocol):
     judges: tuple[str, ...]
 
     @property
-    def calibrate(self) -> dict[str, str] | None: ...
+    def calibrate(self) -> Mapping[str, str] | None: ...
 
 
 class OnWire(Protocol):
@@ -80,7 +80,7 @@ class MeasuredSources(Capability):
         sources = wire.sources
         if sources is None:
             return None
-        return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})
+        return DeclaredSources(sources.gold, sources.judges, dict(sources.calibrate or {}))
 
     @classmethod
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
@@ -131,7 +131,8 @@ class MeasuredSources(Capability):
         # The one that was learned knows what is left of it.
         if found is not None and label is not None and found.is_as(label):
             found = label
-        return Weighed(found, labels=labels)
+        number = None if found is None else labels[found.source].attempt
+        return Weighed(found, labels=labels, attempt=number)
 
     def _only(self, record: RequestRecord) -> Labels:
         """Return the label of a request that keeps no others."""
