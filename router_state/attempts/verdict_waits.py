@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from router_state.record import Records, RequestRecord
 
@@ -66,19 +67,29 @@ class VerdictWaits:
         """Add a request that was just decided."""
         heappush(self.queue, (decided_at, seq, request_id))
 
+    def came(self, request_id: str, given_seconds: float) -> None:
+        """Note a verdict; mostly the one that is awaited longest."""
+        if self.queue and self.queue[0][2] == request_id:
+            heappop(self.queue)
+        self.give(given_seconds)
+
     def give(self, seconds: float) -> None:
         """Set the seconds after which a verdict is overdue, at most the longest wait; 0: not
         known."""
         self.seconds = min(seconds or self._longest, self._longest)
 
+    @property
+    def due(self) -> float:
+        """Return the time at which the next verdict is overdue; infinity: none is awaited."""
+        return self.queue[0][0] + self.seconds if self.queue else inf
+
     def overdue(self, records: Records, now: float) -> list[str]:
         """Return the requests whose verdict should have come by now, the oldest first; each of them
         is found once.
         """
-        queue, until = self.queue, now - self.seconds
         found: list[str] = []
-        while queue and queue[0][0] <= until and len(found) < MOST_AT_ONCE:
-            decided_at, _, name = heappop(queue)
+        while self.due <= now and len(found) < MOST_AT_ONCE:
+            decided_at, _, name = heappop(self.queue)
             record = records.get(name)
             # A request that was forgotten may have been asked for again.
             if record is not None and record.decided_at == decided_at and self._awaits(record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 
 import orjson
 from msgspec import Struct, field, structs, to_builtins
@@ -140,7 +141,7 @@ class Attempts(Capability):
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
         self.evidence.keep_shared()
-        self.waits = {}
+        self.waits, self.journal.overdue_at = {}, -inf
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             self.named_by_slot = {}
@@ -280,6 +281,7 @@ class Attempts(Capability):
             waits = self.waits.get(plan.steps[0].verify or "")
             if waits is not None:
                 waits.add(choice.request.request_id, choice.now, choice.seq)
+                self.journal.overdue_at = min(self.journal.overdue_at, waits.due)
 
     # What follows it.
 
@@ -291,7 +293,8 @@ class Attempts(Capability):
         found = self.evidence.verdict(event, record, plan, x, self.arms, now)
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
-            waits.give(self._given_seconds(event.verifier))
+            waits.came(event.request_id, self._given_seconds(event.verifier))
+            self._next_overdue()
         return found
 
     def overdue(
@@ -305,11 +308,12 @@ class Attempts(Capability):
             }
         found: Sequence[str] = ()
         for waits in self.waits.values():
-            queue = waits.queue
-            # With most decisions nothing is overdue.
-            if queue and queue[0][0] <= now - waits.seconds:
-                found = [*found, *waits.overdue(records, now)]
+            found = [*found, *waits.overdue(records, now)]
+        self._next_overdue()
         return found
+
+    def _next_overdue(self) -> None:
+        self.journal.overdue_at = min((one.due for one in self.waits.values()), default=inf)
 
     def _given_seconds(self, verifier: str) -> float:
         pairs = self.evidence.pairs.get(verifier)
