@@ -18,7 +18,7 @@ from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
-from router_state.kernel import Chance, Planning, expected_of, further
+from router_state.kernel import Chance, Planning, begin_plan, further
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
@@ -32,11 +32,6 @@ mean.
 
 NOTHINGS = tuple((NOTHING,) * count for count in range(MOST_ATTEMPTS + 1))
 """Empty knowledge of a plan, by its number of calls."""
-ONE = NOTHINGS[1]
-Stop = tuple[str | None, float | None, float]
-"""The verifier of an answer, the least verdict that passes, and the dollars of a verdict."""
-UNSEEN: Stop = None, None, 0.0
-"""The stop of an answer that no verifier looks at."""
 EVERY_LOOK: frozenset[int] = frozenset()
 """Numbers of looks that are closed to a request which has all verifiers: none."""
 
@@ -64,8 +59,8 @@ def plan(
     plans = Planning(
         choice.seen,
         arms.costs,
-        tables.sure,
-        tables.hopeful,
+        tables.views.sure,
+        tables.views.hopeful,
         choice.price,
         choice.left_usd,
         choice.most_usd,
@@ -73,8 +68,10 @@ def plan(
     )
     k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
     if second < 0:
-        if looks and _affords(tables, choice, ((k, look),), chance, budget_usd):
-            _observe(tables, arms, choice, look, first)
+        # The only answer is verified whatever the verdict is.
+        alone = [(k, look)]
+        if looks and _affords(tables, choice, alone, chance, budget_usd):
+            _take(tables, arms, choice, alone, first, looks=True)
         return
     calls = [(k, look), (second, look)]
     # The duals are solved for plans of two calls; what a third one costs more, their debts make up
@@ -96,8 +93,9 @@ def _look(
     shut: frozenset[int],
 ) -> None:
     number = next(n for n in range(len(tables.looks)) if n not in shut)
-    if _affords(tables, choice, ((choice.k, number),), chance, budget_usd):
-        _observe(tables, arms, choice, number, 1.0)
+    alone = [(choice.k, number)]
+    if _affords(tables, choice, alone, chance, budget_usd):
+        _take(tables, arms, choice, alone, 1.0, looks=True)
 
 
 def _affords(
@@ -137,26 +135,7 @@ def _take(
         calls: arm and look of each. first: probability of the first call, see `Plan`.
         looks: whether the verifier looks at the last answer, too, without consequence.
     """
-    stops, models, last = tables.stops, arms.all, len(calls) - 1
-    reward, usd, each = expected_of(choice.seen, tables.likely, calls, stops, looks)
-    (k, look, _, _, cost_usd), *more = each
-    arm = models[k]
-    steps = [Step(arm.name, cost_usd, arm.price, *stops[look])]
-    for number, (later, look, probability, gap, cost_usd) in enumerate(more, 1):
-        verify, accept_at, fee_usd = stops[look] if looks or number < last else UNSEEN
-        arm = models[later]
-        arm.costs.wait()
-        last_at = None if number == last else accept_at
-        steps.append(
-            Step(arm.name, cost_usd, arm.price, verify, last_at, fee_usd, probability, gap)
-        )
-    choice.k, choice.plan = k, Plan(tuple(steps), NOTHINGS[last + 1], first)
-    choice.planned = reward, usd
-
-
-def _observe(tables: Tables, arms: Arms, choice: Choice, look: int, first: float) -> None:
-    """Have the answer of a request's only call verified, whatever the verdict is."""
-    arm, (verifier, _, usd) = arms.all[choice.k], tables.stops[look]
-    reward, cost_usd = choice.seen.expected(choice.k)
-    step = Step(arm.name, cost_usd, arm.price, verifier, None, usd)
-    choice.plan, choice.planned = Plan((step,), ONE, first), (reward, cost_usd + usd)
+    stops, likely = tables.stops, tables.views.likely
+    reward, usd, steps = begin_plan(choice.seen, likely, arms.all, calls, stops, looks)
+    choice.k, choice.planned = calls[0][0], (reward, usd)
+    choice.plan = Plan(tuple([Step(*one) for one in steps]), NOTHINGS[len(steps)], first)

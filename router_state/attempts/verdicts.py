@@ -214,11 +214,11 @@ class Attempts(Capability):
     ) -> Options:
         """See arms.Planner."""
         self._fit(self.arms.names)
-        self.tables.refresh()
+        self.tables.views.refresh()
         if self.declared.max_attempts < 2:
             return single
         shut = self._shut() if self.named_by_slot else NOTHING_SHUT
-        return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
+        return PlannedOptions(single, self.tables.views.sure, shut, rewards, per_dollar)
 
     def share_of(self, debt: float) -> float:
         """See arms.Planner. Requests are not counted while new models get their first calls, which
@@ -274,7 +274,7 @@ class Attempts(Capability):
         arms, tables = self.arms, self.tables
         if tables.names is not arms.names:
             self._fit(arms.names)
-        tables.refresh()
+        tables.views.refresh()
         planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
         plan = choice.plan
         if plan is not None and len(plan.steps) > 1:

@@ -11,6 +11,7 @@ from libc.math cimport sqrt
 
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
+from router_state.kernel.choosing.arm cimport Arm
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
@@ -57,15 +58,14 @@ cdef Real deviation(Real reward, Real given) noexcept:
     return (sure(given) - r) / sqrt(r * (1.0 - r))
 
 
-def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looked):
-    """Return what is expected of a plan: its reward, its dollars, and of each call its arm, its
-    look, the probability that it is made, the reward that its answer loses at ρ = 1 because none
-    before it passed, and the dollars of the call.
+def begin_plan(Candidates seen, Looks looks, list arms, list calls, list stops, Flag looked):
+    """Begin a plan: count its later calls as awaited. Return its expected reward and dollars, and of
+    each call the fields of a step (`router_state.plan.Step`), in their order.
 
     Args:
         calls: (arm, look) of each; stops: by look the verifier, the least verdict that passes, and
             the dollars of a verdict.
-        looked: whether the last answer is verified, too.
+        looked: whether the last answer is verified, too, without consequence.
     """
     total: Real = 0.0
     usd: Real = 0.0
@@ -79,24 +79,33 @@ def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looke
     number: Index = 0
     call: tuple
     for call in calls:
-        arm: Index = call[0]
+        k: Index = call[0]
         look: Index = call[1]
         if not 0 <= look < looks.L or len(call) != 2:
-            raise IndexError(f"there is no look {look} at {arm}")
-        row: Floats = behind(seen._values, seen.row(arm))
+            raise IndexError(f"there is no look {look} at {k}")
+        row: Floats = behind(seen._values, seen.row(k))
+        arm: Arm = arms[k]
+        if number:
+            arm.costs.wait()
         gap: Real = lost(number, failed, row[MEAN], alike)
         mean: Real = row[MEAN] - alike * gap
-        found.append((arm, look, reached, gap, row[COST]))
-        stop: tuple = stops[look]
-        fee: Real = stop[2] if looked or number < last else 0.0
+        verifier, accept_at, fee_usd = stops[look]
+        if number == last:
+            accept_at = None
+            if not looked:
+                verifier, fee_usd = None, 0.0
+        fee: Real = fee_usd
+        step = (arm.name, row[COST], arm.price, verifier, accept_at, fee_usd)
+        # The defaults of a step are left out of what is stored.
+        found.append((*step, reached, gap) if number else step)
         usd += chance * row[COST]
         usd += chance * fee
         if number == last:
             total += reached * mean
             break
         r: Real = sure(mean)
-        t: Real = looks.passes(look, arm)
-        fails: Real = 1.0 - t * r - looks.slips(look, arm) * (1.0 - r)
+        t: Real = looks.passes(look, k)
+        fails: Real = 1.0 - t * r - looks.slips(look, k) * (1.0 - r)
         total += reached * (mean - (1.0 - t) * r)
         chance *= reached * fails / reached if reached > 0.0 else 0.0
         reached *= fails
