@@ -11,14 +11,13 @@ does not pass, another model may answer before the second one, or after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 
 from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
-from router_state.kernel import Chance, Planning, begin_plan, further
+from router_state.kernel import Chance, Planning, begin_plan
 from router_state.plan import NOTHING, Plan, Step
 
 TRIED = 0.02
@@ -52,90 +51,33 @@ def plan(
         if choice.propensity <= 0.0:
             choice.propensity = choice.seen.chance_of(choice.k)
         return
-    if declared.max_attempts < 2:
-        # Nothing is planned, but what verdicts mean is learned.
-        _look(tables, arms, choice, chance, budget_usd, shut)
-        return
+    most_calls, views = declared.max_attempts, tables.views
+    # The duals are solved for plans of two calls; what a third one costs more, their debts make up
+    # for. A third call that begins late is slow whatever its own time, so that the price of a slow
+    # call says nothing of it.
+    if most_calls > 2 and not (arms.beside is None or arms.beside.adds_up):
+        most_calls = 2
     plans = Planning(
         choice.seen,
         arms.costs,
-        tables.views.sure,
-        tables.views.hopeful,
+        views.sure,
+        views.hopeful,
         choice.price,
         choice.left_usd,
         choice.most_usd,
         shut,
     )
-    k, look, second, looks, choice.propensity, first = plans.choose(choice.k, TRIED, chance)
-    if second < 0:
-        # The only answer is verified whatever the verdict is.
-        alone = [(k, look)]
-        if looks and _affords(tables, choice, alone, chance, budget_usd):
-            _take(tables, arms, choice, alone, first, looks=True)
-        return
-    calls = [(k, look), (second, look)]
-    # The duals are solved for plans of two calls; what a third one costs more, their debts make up
-    # for. A third call that begins late is slow whatever its own time, so that the price of a slow
-    # call says nothing of it.
-    thrice = declared.max_attempts > 2 and (arms.beside is None or arms.beside.adds_up)
-    if thrice and (more := further(plans, k, look, second)) is not None:
-        calls[1:] = more[:2], (more[2], look)
-    looks = looks and _affords(tables, choice, calls, chance, budget_usd)
-    _take(tables, arms, choice, calls, first, looks=looks)
-
-
-def _look(
-    tables: Tables,
-    arms: Arms,
-    choice: Choice,
-    chance: Chance,
-    budget_usd: float | None,
-    shut: frozenset[int],
-) -> None:
-    number = next(n for n in range(len(tables.looks)) if n not in shut)
-    alone = [(choice.k, number)]
-    if _affords(tables, choice, alone, chance, budget_usd):
-        _take(tables, arms, choice, alone, 1.0, looks=True)
-
-
-def _affords(
-    tables: Tables,
-    choice: Choice,
-    calls: Sequence[tuple[int, int]],
-    chance: Chance,
-    budget_usd: float | None,
-) -> bool:
-    """Tell whether there is money for a look at the last answer, which has no consequence for the
-    request.
-    """
-    usd = tables.stops[calls[-1][1]][2]
-    if usd <= 0.0:
-        return True
-    if choice.left_usd < inf:
-        spent = sum(choice.seen.cost_usd(k) + tables.stops[look][2] for k, look in calls)
-        if spent > choice.left_usd:
-            return False
-    if budget_usd is None or usd <= LOOKED * budget_usd:
-        return True
-    return chance.random() < LOOKED * budget_usd / usd
-
-
-def _take(
-    tables: Tables,
-    arms: Arms,
-    choice: Choice,
-    calls: list[tuple[int, int]],
-    first: float,
-    *,
-    looks: bool,
-) -> None:
-    """Give a request its plan.
-
-    Args:
-        calls: arm and look of each. first: probability of the first call, see `Plan`.
-        looks: whether the verifier looks at the last answer, too, without consequence.
-    """
-    stops, likely = tables.stops, tables.views.likely
-    reward, usd, steps = begin_plan(choice.seen, likely, arms.all, calls, stops, looks)
-    choice.k, choice.planned = calls[0][0], (reward, usd)
-    choice.plan = Plan(tuple([Step(*one) for one in steps]), NOTHINGS[len(steps)], first)
+    choice.k, choice.propensity, first, choice.planned, steps = begin_plan(
+        plans,
+        views.likely,
+        arms.all,
+        tables.stops,
+        choice.k,
+        choice.propensity,
+        most_calls,
+        TRIED,
+        inf if budget_usd is None else LOOKED * budget_usd,
+        chance,
+    )
+    if steps:
+        choice.plan = Plan(tuple([Step(*one) for one in steps]), NOTHINGS[len(steps)], first)

@@ -16,7 +16,8 @@ except ImportError as error:
         "Cython and a C compiler and run python build_kernel.py"
     ) from error
 
-from router_state.kernel.attempts.later_calls import Failures, begin_plan, further
+from router_state.kernel.attempts.begun_plan import begin_plan
+from router_state.kernel.attempts.later_calls import Failures
 from router_state.kernel.attempts.planned_calls import Planning
 from router_state.kernel.attempts.plans import Looks, PlannedOptions
 from router_state.kernel.attempts.verdict_table import VerdictTable, Views
@@ -131,7 +132,6 @@ __all__ = [
     "cost_piece",
     "estimate",
     "exp_of",
-    "further",
     "learn_alone",
     "learn_bill",
     "learn_reward",

@@ -11,8 +11,7 @@ from libc.math cimport sqrt
 
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
-from router_state.kernel.choosing.arm cimport Arm
-from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.choosing.candidates cimport Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
 
@@ -23,9 +22,6 @@ cdef class Failures:
     Attributes:
         count: how many there are; sum: Σz of them.
     """
-
-    cdef public Index count
-    cdef public Real sum
 
     def __init__(self, Index count=0, Real sum=0.0):
         self.count, self.sum = count, sum
@@ -58,63 +54,6 @@ cdef Real deviation(Real reward, Real given) noexcept:
     return (sure(given) - r) / sqrt(r * (1.0 - r))
 
 
-def begin_plan(Candidates seen, Looks looks, list arms, list calls, list stops, Flag looked):
-    """Begin a plan: count its later calls as awaited. Return its expected reward and dollars, and of
-    each call the fields of a step (`router_state.plan.Step`), in their order.
-
-    Args:
-        calls: (arm, look) of each; stops: by look the verifier, the least verdict that passes, and
-            the dollars of a verdict.
-        looked: whether the last answer is verified, too, without consequence.
-    """
-    total: Real = 0.0
-    usd: Real = 0.0
-    reached: Real = 1.0
-    # The product of ratios is what a plan's record computes, to the bit.
-    chance: Real = 1.0
-    alike: Real = 0.0
-    failed: Real = 0.0
-    found = []
-    last: Index = len(calls) - 1
-    number: Index = 0
-    call: tuple
-    for call in calls:
-        k: Index = call[0]
-        look: Index = call[1]
-        if not 0 <= look < looks.L or len(call) != 2:
-            raise IndexError(f"there is no look {look} at {k}")
-        row: Floats = behind(seen._values, seen.row(k))
-        arm: Arm = arms[k]
-        if number:
-            arm.costs.wait()
-        gap: Real = lost(number, failed, row[MEAN], alike)
-        mean: Real = row[MEAN] - alike * gap
-        verifier, accept_at, fee_usd = stops[look]
-        if number == last:
-            accept_at = None
-            if not looked:
-                verifier, fee_usd = None, 0.0
-        fee: Real = fee_usd
-        step = (arm.name, row[COST], arm.price, verifier, accept_at, fee_usd)
-        # The defaults of a step are left out of what is stored.
-        found.append((*step, reached, gap) if number else step)
-        usd += chance * row[COST]
-        usd += chance * fee
-        if number == last:
-            total += reached * mean
-            break
-        r: Real = sure(mean)
-        t: Real = looks.passes(look, k)
-        fails: Real = 1.0 - t * r - looks.slips(look, k) * (1.0 - r)
-        total += reached * (mean - (1.0 - t) * r)
-        chance *= reached * fails / reached if reached > 0.0 else 0.0
-        reached *= fails
-        failed += deviation(row[MEAN], given_failed(r, t, fails))
-        alike = looks.alike(look)
-        number += 1
-    return total, usd, found
-
-
 cdef Real given_failed(Real r, Real t, Real fails) noexcept:
     """Return the probability that an answer is right although it did not pass; a look that passes
     wrong answers more often than right ones says nothing.
@@ -122,7 +61,7 @@ cdef Real given_failed(Real r, Real t, Real fails) noexcept:
     return min((1.0 - t) * r / fails, r) if fails > 0.0 else r
 
 
-def further(Planning plans, Index first, Index look, Index second):
+cdef further(Planning plans, Index first, Index look, Index second):
     """Return what is better than the second call of a plan if the first answer does not pass:
     (arm, look, arm), the last called if the other does not pass, either; None: nothing.
 

@@ -24,7 +24,7 @@ cdef class Planning:
     cdef Flag is_open(self, Index k) noexcept
     cdef Flag may_win(self, Index k) noexcept
     cpdef tuple choose(self, Index b, Real tried, Chance chance)
-    cdef Index _first_look(self)
+    cdef Index first_look(self)
     cpdef best(self, Index b, Flag hopeful=*)
     cdef Real _first(self, Index first, Real tried, Index known, Real total)
     cdef Index _other(self, Index b)

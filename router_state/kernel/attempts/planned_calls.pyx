@@ -138,14 +138,14 @@ cdef class Planning:
             first = max(self._first(k, tried, b, each[0] + each[1] + each[2]), chosen)
         return (
             k,
-            self._first_look() if found is None else found[1],
+            self.first_look() if found is None else found[1],
             -1 if how == alone else found[2],
             looks,
             chosen,
             first,
         )
 
-    cdef Index _first_look(self):
+    cdef Index first_look(self):
         """Return the first look that the request can have; 0 if it can have none."""
         for look in range(self.sure.L):
             if self.allows(look):
