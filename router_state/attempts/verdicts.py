@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 import orjson
-from msgspec import Struct, field, structs, to_builtins
+from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
-from router_state.attempts.planned_spend import PlannedSpend
 from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
@@ -27,7 +26,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
 from router_state.events import Judged, Verified
-from router_state.kernel import Chance, Options, PlannedOptions
+from router_state.kernel import Chance, Options, PlannedOptions, PlannedSpend
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
 from router_state.record import Records, RequestRecord
@@ -45,7 +44,7 @@ class _Piece(Struct, array_like=True):
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
-    spend: PlannedSpend = field(default_factory=PlannedSpend)
+    spend: tuple[float, float, float, float, Whole] = (0.0, 0.0, 0.0, 0.0, 0)
     shared: dict[str, SharedVerdicts] = {}
 
 
@@ -223,15 +222,16 @@ class Attempts(Capability):
     def share_of(self, debt: float) -> float:
         """See arms.Planner. Requests are not counted while new models get their first calls, which
         the dual does not choose."""
-        window = self.arms.window
+        arms, spend = self.arms, self.spend
+        window = arms.window
         if window is None or not (
             len(self.named_by_slot) < window.size or any(self.named_by_slot.values())
         ):
-            self.spend.mean = 0.0
+            spend.mean = 0.0
             return 1.0  # no request has a verifier, so none has a plan
-        if not self.arms.onboarding:
-            self.spend.count(debt, window.next)
-        return self.spend.share
+        if not arms.onboarding:
+            spend.count(debt, window.next)
+        return spend.share()
 
     def solved(self, mean: float, debt: float) -> None:
         """See arms.Planner."""
@@ -362,8 +362,12 @@ class Attempts(Capability):
         if piece != PIECE or not self.pieces:
             return None
         tables = self.tables
-        kept = [pack(tables.tables), list(self.named_by_slot.items()), pack(tables.signals)]
-        kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
+        kept: list[object] = [
+            pack(tables.tables),
+            list(self.named_by_slot.items()),
+            pack(tables.signals),
+        ]
+        kept += [to_builtins(self.evidence.pairs), tables.labels, self.spend.numbers]
         # A router that shares nothing has the bytes it had before.
         shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
         return orjson.dumps([*kept, *shared])
@@ -375,7 +379,7 @@ class Attempts(Capability):
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
             self.named_by_slot, self.evidence.pairs = dict(found.named_by_slot), found.pairs
-            self.evidence.shared, self.spend = found.shared, found.spend
+            self.evidence.shared, self.spend = found.shared, PlannedSpend(*found.spend)
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs)
 
