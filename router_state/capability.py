@@ -279,7 +279,8 @@ class Capability:
         self, opened: Mapping[str, float], records: Records, now: float, longest: float
     ) -> Sequence[str]:
         """Return requests with a plan whose verdict should have come by now, after a decision. Each
-        is returned once; a restored state returns the same ones.
+        is returned once; a restored state returns the same ones. Only called from the journal's
+        `overdue_at` on, which the capability sets.
 
         Args:
             opened: {request_id: decided_at} of requests whose bill is awaited, in order of seq.
