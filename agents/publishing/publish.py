@@ -1,10 +1,14 @@
-"""Publish λ_t and alerts."""
+"""Publish λ_t and alerts, of which one is raised here: routers decide while their bills and labels
+wait to be applied.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from agents.group import chunks
 from agents.lane.under_way import Gone
@@ -22,6 +26,12 @@ ROUTERS_AT_ONCE = 100
 """Routers that are published before other work gets its turn; an unpacked router takes some 50
 µs.
 """
+ALERT_AFTER, CALM_BELOW = 5.0, 1.0
+"""Seconds that feedback waits. Above the first an alert is raised; a further alert needs a fall
+below the second first.
+"""
+MOST_ROUTERS: Final = 64
+"""Most routers of a partition for which an alert is raised: those with the most waiting events."""
 
 Place = tuple[Partition, str]
 """A router, and the partition that it belongs to."""
@@ -136,3 +146,49 @@ def _encoded(alerts: list[tuple[str, Alert]], ports: Ports) -> list[tuple[str, b
             log.error("alert %s of %s can't be written: %s", alert.kind, router_id, error)
             ports.meter.count("set_aside")
     return found
+
+
+class Behind:
+    """The partitions whose feedback waited too long at the last look."""
+
+    def __init__(self, partitions: Iterable[Partition]) -> None:
+        self._partitions = partitions
+        self._alerted: set[Partition] = set()
+        self._decided: dict[Partition, int] = {}
+
+    async def look(self) -> None:
+        """Raise `feedback_behind` for routers of a partition that decides requests while feedback
+        waits.
+        """
+        decided = {one: one.applied()["requests"] for one in self._partitions}
+        self._alerted &= decided.keys()
+        for partition, offset in decided.items():
+            waited = partition.waits.longest()
+            if waited < CALM_BELOW:
+                self._alerted.discard(partition)
+            elif (
+                waited > ALERT_AFTER
+                and offset > self._decided.get(partition, offset)
+                and partition not in self._alerted
+            ):
+                self._alerted.add(partition)
+                _raise(partition, waited)
+        self._decided = decided
+
+
+def _raise(partition: Partition, waited: float) -> None:
+    now, waiting = partition.clock(), partition.waits.routers()
+    log.warning(
+        "partition %d: %d bills and labels wait, the oldest for %.1f s; its routers decide without "
+        "them",
+        partition.number,
+        waiting.total(),
+        waited,
+    )
+    known = [found for found in waiting.most_common() if found[0] in partition.routers]
+    for router_id, events in known[:MOST_ROUTERS]:
+        evidence = {"waiting": events, "of_all": waiting.total(), "routers": len(known)}
+        alert = Alert(
+            "feedback_behind", "up", waited, since=now - waited, observed_at=now, evidence=evidence
+        )
+        partition.news.alerts.append((router_id, alert))

@@ -10,8 +10,7 @@ from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.members.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
 from agents.members.hear_kin import HearKin, tell_kin
 from agents.partition.partitions import Partitions
-from agents.publishing.behind import Behind
-from agents.publishing.publish import publish
+from agents.publishing.publish import Behind, publish
 from agents.routing.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
