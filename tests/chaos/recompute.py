@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.feedback.waiting_feedback import refuse_orphan
+from agents.feedback.book_feedback import refuse_orphan
 from agents.partition.partition import Partition
-from agents.routing.waiting_requests import route_waiting
+from agents.routing.route_requests import route_waiting
 from agents.table import keys, watermarks
 from agents.table.parking import Parked
 from router_state.packing.framing import body_of
