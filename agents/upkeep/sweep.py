@@ -1,9 +1,12 @@
-"""Sweep the routers, in small portions: expire commitments and forget old requests."""
+"""Sweep the routers, in small portions: expire commitments, forget old requests, and bound the
+bytes of those that stay.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,12 +18,17 @@ from agents.partition.partition import Partition, Worker
 from agents.refusal_kinds import InternalError
 from agents.table import keys
 from agents.table.own_routers import TOMBSTONE_BYTES
-from agents.upkeep.memory_bound import Memory
 from router_state.changes import Alert, Changes
 from router_state.events import Aged, Crowded, Event, Waited
 
 log = logging.getLogger(__name__)
 
+ALERT_ABOVE, CALM_BELOW = 0.8, 0.7
+"""Parts of the limit. Above the first an alert is raised; a further alert needs a fall below the
+second first.
+"""
+AIM_AT = 0.95
+"""Part of the limit to which memory is reduced once it was exceeded."""
 ROUTERS_PER_ROUND = 200
 """Routers of a partition that are swept in one round."""
 REQUESTS_PER_ROUND = 10_000
@@ -31,6 +39,41 @@ takes 5 kB and some 50 µs.
 """
 SECONDS_AT_ONCE = 0.01
 """Seconds of the event loop for one portion; then the portion is written and other tasks go on."""
+
+
+class Memory:
+    """The bytes of the durable table as a share of their limit, when last measured. Within the
+    limit no request is forgotten early.
+
+    Args:
+        limit: most bytes of the table; None: no limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = math.inf if limit is None else limit
+        self._size = 0
+        self._alerted = False
+
+    def look(self, size: int) -> bool:
+        """Note the bytes that the table takes; return whether an alert must be raised."""
+        self._size = size
+        crossed = size > ALERT_ABOVE * self._limit and not self._alerted
+        if crossed or size < CALM_BELOW * self._limit:
+            self._alerted = crossed
+        return crossed
+
+    @property
+    def part(self) -> float:
+        """Return the bytes taken as a part of the limit."""
+        return self._size / self._limit
+
+    def keep(self, remembered: int) -> int:
+        """Return the number of a router's requests that may stay; every router forgets the same
+        share.
+        """
+        if self._size <= self._limit:
+            return remembered
+        return remembered - math.ceil(remembered * (1.0 - AIM_AT * self._limit / self._size))
 
 
 @dataclass(slots=True)
