@@ -26,7 +26,7 @@ from agents.refusal_kinds import (
     TooManyRouters,
     WrongProjection,
 )
-from agents.routing.waiting_requests import route_waiting
+from agents.routing.route_requests import route_waiting
 from agents.table.parking import Parked
 from ground.messages import Record, headers_of
 from router_state.config import RouterConfig
