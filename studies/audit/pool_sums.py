@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.members.pool_notes import grant_of, report_of
+from agents.members.exchange_grants import grant_of, report_of
 from router_state.engine import Engine
 from router_state.periods.holdings import Grant, Granted, Holdings
 from router_state.periods.period_budgets import Periods
