@@ -17,7 +17,7 @@ from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
 from agents.interfaces import Encoder, References
 from agents.members.exchange_grants import report_and_grant
-from agents.members.hear_kin import tell_kin
+from agents.members.exchange_priors import report_and_estimate
 from agents.outbox import DeadLetters, Outbox
 from agents.partition.partition import Partition
 from agents.partition.partitions import Partitions
@@ -190,7 +190,7 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
-        for duty in (resume, report_and_grant, tell_kin, end_waits):
+        for duty in (resume, report_and_grant, report_and_estimate, end_waits):
             await self.partitions.each(duty)
         await Sweep(self.partitions).round()
         await publish(self.partitions)

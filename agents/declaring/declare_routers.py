@@ -10,7 +10,7 @@ from agents.declaring.read_declarations import Declaration, read
 from agents.group import Answers, Note, chunks
 from agents.lane.poison import on_behalf_of
 from agents.members.exchange_grants import leaving_pool
-from agents.members.joining_family import (
+from agents.members.exchange_priors import (
     first_priors,
     leaving_family,
     member_of,

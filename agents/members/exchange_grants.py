@@ -1,4 +1,6 @@
-"""Apply declarations of pools, reports and grants, and let pools grant."""
+"""Apply declarations of pools, reports of members and grants of pools, and let members report and
+pools grant. The records between them are encoded and decoded at the end.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,6 @@ from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
 """Most routers that one round unpacks for their report, after a worker has started."""
-
 SECONDS_AT_ONCE = 0.01
 """Seconds of the event loop for one record batch of grants; then other pools wait for the next
 one.
@@ -237,7 +238,7 @@ def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
     owner that sent it.
     """
     return Granted(
-        note.pool_id, note.born, note.n, tuple(map(_grant_of_lease, note.leases)), offset, epoch
+        note.pool_id, note.born, note.n, tuple(map(_granted, note.leases)), offset, epoch
     )
 
 
@@ -255,7 +256,7 @@ def _lease(grant: Grant) -> Lease:
     )
 
 
-def _grant_of_lease(lease: Lease) -> Grant:
+def _granted(lease: Lease) -> Grant:
     return Grant(
         lease.line,
         lease.per,

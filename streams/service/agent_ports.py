@@ -27,7 +27,7 @@ STAGES = {
     "rewards": "learn_from_rewards",
     "pools": "declare_pools",
     "leases": "exchange_grants",
-    "kin": "hear_kin",
+    "kin": "exchange_priors",
 }
 """Stage in a dead letter, by source topic."""
 FEEDBACK = frozenset({"costs", "rewards"})
