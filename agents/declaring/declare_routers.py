@@ -1,12 +1,13 @@
-"""Put declarations of routers in force."""
+"""Read declarations of routers, with the priors and projections that they name, and put them in
+force.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from agents.declaring.configuration import config_of
+from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
-from agents.declaring.read_declarations import Declaration, read
 from agents.group import Answers, Note, chunks
 from agents.lane.poison import on_behalf_of
 from agents.members.exchange_grants import leaving_pool
@@ -24,15 +25,44 @@ from agents.refusal_kinds import (
     StaleConfig,
     TooManyModels,
     TooManyRouters,
+    WrongPrior,
     WrongProjection,
 )
 from agents.routing.route_requests import route_waiting
 from agents.table.parking import Parked
+from agents.table.router_records import arm_bytes
+from agents.taking.intake import WrongPartition, check_size, is_at_home
 from ground.messages import Record, headers_of
-from router_state.config import RouterConfig
+from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
-from schemas.routers import RouterDeclared
+from schemas.event import MalformedEvent
+from schemas.headers import based_on
+from schemas.priors import ReferencedPrior
+from schemas.routers import RouterDeclared, decode_router
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault found
+    while reading.
+    """
+
+    message: Record
+    router_id: str
+    declared: RouterDeclared | None
+    condition: int | None
+    priors: dict[str, Prior]
+    refusal: Refusal | None = None
+
+    @property
+    def weight(self) -> int:
+        """Return an upper bound of the bytes of a state that starts from this declaration."""
+        if self.declared is None:
+            return 0
+        return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
+            self.declared.dimensions
+        )
 
 
 async def declare_routers(partition: Partition, messages: list[Record]) -> None:
@@ -48,7 +78,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     """
     unread = Answers()  # refused or forwarded without a look at the state
     declarations = [
-        d for message in messages if (d := await read(message, partition, unread)) is not None
+        d for message in messages if (d := await _read(message, partition, unread)) is not None
     ]
     declared: list[str] = []
     overtaken: list[str] = []
@@ -75,6 +105,39 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
         await publish(partition.worker)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
+
+
+async def _read(message: Record, partition: Partition, answers: Answers) -> Declaration | None:
+    """Decode one declaration and read its references; refuse or forward a declaration that can't
+    be applied here.
+    """
+    try:
+        router_id, declared = decode_router(key=message.key, value=message.value)
+        condition = based_on(headers_of(message))
+        check_size(message, partition.group_bytes)
+        if not is_at_home(message, router_id, partition_of=partition.ports.log.partition_of):
+            answers.strays.append((message, router_id))
+            return None
+    except (MalformedEvent, WrongPartition) as error:
+        answers.refused.append((message, error))
+        return None
+    try:
+        priors = await _priors(declared, partition)
+        if declared is not None and (projection := projection_ref(declared)) is not None:
+            check = partition.ports.references.check_projection
+            await check(projection, declared.dimensions)
+    except (WrongPrior, WrongProjection) as error:
+        return Declaration(message, router_id, declared, condition, {}, error)
+    return Declaration(message, router_id, declared, condition, priors)
+
+
+async def _priors(declared: RouterDeclared | None, partition: Partition) -> dict[str, Prior]:
+    models = {} if declared is None else declared.models
+    return {
+        name: await partition.ports.references.read_prior(model.prior)
+        for name, model in models.items()
+        if isinstance(model.prior, ReferencedPrior)
+    }
 
 
 def _portions(declarations: list[Declaration], *, limit: int) -> list[list[Declaration]]:
@@ -180,8 +243,8 @@ def _declare(
     else:
         _require_room(partition)
         routers.start(router_id, config)
-    for told in priors:
-        routers.apply(router_id, told, now=partition.clock())
+    for prior in priors:
+        routers.apply(router_id, prior, now=partition.clock())
     if declared.family is not None:
         # Its models may be others, which the family is to know.
         partition.families.due[router_id] = None
