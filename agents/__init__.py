@@ -1,6 +1,6 @@
 """Partitions, and the agents that handle the events of each source topic: a room for each.
 
-The rooms, from the lowest up: `table`, `taking`, `lane`, `partition`, `publishing` and `feedback`,
+The rooms, from the lowest up: `table`, `taking`, `partition`, `publishing` and `feedback`,
 `routing` and `members`, `declaring`, `upkeep`. The files beside the rooms are shared by all of
 them.
 

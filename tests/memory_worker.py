@@ -19,8 +19,7 @@ from agents.interfaces import Encoder, References
 from agents.members.exchange_grants import report_and_grant
 from agents.members.exchange_priors import report_and_estimate
 from agents.outbox import DeadLetters, Outbox
-from agents.partition.partition import Partition
-from agents.partition.partitions import Partitions
+from agents.partition.partition import Partition, Partitions
 from agents.ports import Limits, Meter, Ports
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
 from agents.group import Answers, Note, chunks
-from agents.lane.poison import on_behalf_of
 from agents.members.exchange_grants import leaving_pool
 from agents.members.exchange_priors import (
     first_priors,
@@ -19,6 +18,7 @@ from agents.members.exchange_priors import (
     welcome,
 )
 from agents.partition.partition import Partition
+from agents.partition.poison import on_behalf_of
 from agents.publishing.publish import publish
 from agents.refusal_kinds import (
     Refusal,
@@ -32,7 +32,7 @@ from agents.routing.route_requests import route_waiting
 from agents.table.parking import Parked
 from agents.table.router_records import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home
-from ground.messages import Record, headers_of
+from ground.messages import Record, headers_of, key_text
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
@@ -102,7 +102,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     if any(d.declared is None for d in declarations):
         # The report is sent before the event is done, as the state does not tell the next worker
         # of it.
-        await publish(partition.worker)
+        await publish(partition.partitions)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
 
@@ -177,7 +177,7 @@ def _overtaken(answers: Answers, partition: Partition) -> list[str]:
     """
     last: dict[str, int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
-        router_id = (source.key or b"").decode(errors="replace")
+        router_id = key_text(source)
         last[router_id] = max(source.offset, last.get(router_id, -1))
     known = [router_id for router_id in sorted(last) if router_id in partition.routers]
     return [one for one in known if overtake(partition, one, offset=last[one])]
@@ -254,7 +254,7 @@ def _declare(
 
 def _require_room(partition: Partition) -> None:
     """Raise TooManyRouters if this worker has the largest allowed number of routers."""
-    found = partition.worker.routers
+    found = partition.partitions.routers
     if found >= partition.ports.limits.routers_per_worker:
         raise TooManyRouters(f"this worker has {found}; PB_ROUTERS_PER_WORKER is the limit")
 

@@ -16,7 +16,7 @@ from agents.refusal_kinds import FromTheFuture, OrphanCost, OrphanReward, Refusa
 from agents.table.parking import Parked
 from agents.taking.core_events import core_event
 from agents.taking.intake import Intake, take_in
-from ground.messages import Message, Record
+from ground.messages import Message, Record, key_text
 from router_state.changes import Outcome
 from router_state.config import Vector
 from router_state.events import Orphaned
@@ -88,7 +88,7 @@ class BookFeedback(Batch, Generic[E]):
         answers.strays += intake.strays
         answers.refused += intake.refused
         for message, _ in intake.refused:
-            router_id = (message.key or b"").decode(errors="replace")
+            router_id = key_text(message)
             partition.note_unbooked(message, router_id, "refused")
         for taken in intake.taken:
             answers.at = taken.message

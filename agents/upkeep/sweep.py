@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents.interfaces import Table
-from agents.lane.poison import on_behalf_of
-from agents.partition.partition import Partition, Worker
+from agents.partition.partition import Partition, Partitions
+from agents.partition.poison import on_behalf_of
 from agents.refusal_kinds import InternalError
 from agents.table import keys
 from agents.table.own_routers import TOMBSTONE_BYTES
-from router_state.changes import Alert, Changes
+from router_state.changes import Changes
 from router_state.events import Aged, Crowded, Event, Waited
 
 log = logging.getLogger(__name__)
@@ -96,17 +96,19 @@ class Sweep:
         clock: monotonic seconds.
     """
 
-    def __init__(self, worker: Worker, *, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._worker, self._limits = worker, worker.ports.limits
+    def __init__(
+        self, partitions: Partitions, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._partitions, self._limits = partitions, partitions.ports.limits
         self._memory = Memory(self._limits.memory_bytes)
         self._clock = clock
         self._cursor: dict[int, int] = {}
 
     async def round(self) -> None:
         """Sweep the next few routers of each partition."""
-        if self._memory.look(self._worker.ports.states.size):
+        if self._memory.look(self._partitions.ports.states.size):
             self._warn_of_memory()
-        await self._worker.each(self._sweep)
+        await self._partitions.each(self._sweep)
 
     async def _sweep(self, partition: Partition) -> None:
         """Sweep the next few routers of a partition. Raises Gone."""
@@ -200,7 +202,7 @@ class Sweep:
         """
         counts = {
             (partition, router_id): partition.routers.remembers(router_id)
-            for partition in self._worker
+            for partition in self._partitions
             for router_id in partition.routers
         }
         log.warning(
@@ -210,17 +212,14 @@ class Sweep:
         )
         if counts:
             partition, router_id = most = max(counts, key=counts.__getitem__)
-            now, limit_bytes = partition.clock(), self._limits.memory_bytes
             evidence = {
                 "requests": counts[most],
                 "of_all": sum(counts.values()),
-                "limit_bytes": limit_bytes,
+                "limit_bytes": self._limits.memory_bytes,
             }
-            part = self._memory.part
-            alert = Alert(
-                "memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence
+            partition.news.alert(
+                router_id, "memory_nearly_full", evidence, direction="up", size=self._memory.part
             )
-            partition.news.alerts.append((router_id, alert))
 
 
 def _set_aside(

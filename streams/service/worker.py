@@ -9,7 +9,7 @@ from agents.declaring.declare_routers import declare_routers
 from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.members.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
 from agents.members.exchange_priors import ExchangePriors, report_and_estimate
-from agents.partition.partitions import Partitions
+from agents.partition.partition import Partitions
 from agents.publishing.publish import Behind, publish
 from agents.routing.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
