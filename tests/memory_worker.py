@@ -15,12 +15,11 @@ from faust.types import TP
 
 from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
-from agents.interfaces import Encoder, References
 from agents.members.exchange_grants import report_and_grant
 from agents.members.exchange_priors import report_and_estimate
 from agents.outbox import DeadLetters, Outbox
 from agents.partition.partition import Partition, Partitions
-from agents.ports import Limits, Meter, Ports
+from agents.ports import Encoder, Limits, Meter, Ports, References
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume

@@ -10,10 +10,10 @@ from typing import Final, Generic, TypeVar
 from msgspec import structs
 
 from agents.group import Answers, Batch
-from agents.interfaces import Ref
 from agents.partition.partition import Partition
 from agents.refusal_kinds import FromTheFuture, OrphanCost, OrphanReward, Refusal
 from agents.table.parking import Parked
+from agents.table.router_records import Ref
 from agents.taking.core_events import core_event
 from agents.taking.intake import Intake, take_in
 from ground.messages import Message, Record, key_text

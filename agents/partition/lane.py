@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager, contextmanager
 
 from agents.group import Answers, Batch, Group
-from agents.interfaces import Inbox
 from agents.partition.poison import alone, blamed, try_alone
 from agents.partition.under_way import UnderWay, Voided
-from agents.ports import Ports
+from agents.ports import Inbox, Ports
 from agents.refusal_kinds import InternalError
 from agents.table.parking import Parked
 from agents.table.recovered import Recovered

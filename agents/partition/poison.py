@@ -9,11 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from agents.interfaces import Table
 from agents.partition.news import News
 from agents.ports import Count
 from agents.refusal_kinds import InternalError
-from agents.table import keys
+from agents.table import Table, keys
 from ground.boundary import Attempt, BoundaryError
 from ground.messages import Message
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Final
 
 from agents.group import Batch
-from agents.interfaces import Inbox
-from agents.ports import Limits
+from agents.ports import Inbox, Limits
 from agents.table.own_routers import Routers
 from agents.table.pool_records import Pools
 from agents.taking.waits import Waits

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.interfaces import Table
 from agents.partition.partition import Partition, Partitions
 from agents.partition.poison import on_behalf_of
 from agents.refusal_kinds import InternalError
-from agents.table import keys
+from agents.table import Table, keys
 from agents.table.own_routers import TOMBSTONE_BYTES
 from router_state.changes import Changes
 from router_state.events import Aged, Crowded, Event, Waited

@@ -7,9 +7,8 @@ from functools import partial
 
 from faust.types import TP
 
-from agents.interfaces import Contexts, Encoder, References
 from agents.outbox import Outbox
-from agents.ports import Limits, Meter, Ports
+from agents.ports import Contexts, Encoder, Limits, Meter, Ports, References
 from ground.boundary import leave, now
 from streams.log.reach import Reach
 from streams.partitioner import partition_of
