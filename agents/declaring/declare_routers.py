@@ -28,7 +28,7 @@ from agents.refusal_kinds import (
     WrongPrior,
     WrongProjection,
 )
-from agents.routing.route_requests import route_waiting
+from agents.requests.route_requests import route_waiting
 from agents.table.parking import Parked
 from agents.table.router_records import arm_bytes
 from agents.taking.intake import WrongPartition, check_size, is_at_home

@@ -7,11 +7,11 @@ from __future__ import annotations
 from functools import partial
 
 from agents.declaring.in_force import repeat
-from agents.feedback.book_feedback import refuse_orphan
 from agents.group import chunks
 from agents.partition.partition import Partition
 from agents.partition.poison import try_alone
-from agents.routing.route_requests import is_being_answered, route_waiting
+from agents.requests.book_feedback import refuse_orphan
+from agents.requests.route_requests import is_being_answered, route_waiting
 from agents.table.parking import Parked
 
 

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.declaring.declare_routers import declare_routers
-from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.members.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
 from agents.members.exchange_priors import ExchangePriors, report_and_estimate
 from agents.partition.partition import Partitions
 from agents.publishing.publish import Behind, publish
-from agents.routing.route_requests import RouteRequests
+from agents.requests.book_feedback import LearnFromRewards, PaceSpend
+from agents.requests.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
 from ground import extras

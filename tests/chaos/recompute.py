@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.feedback.book_feedback import refuse_orphan
 from agents.partition.partition import Partition
-from agents.routing.route_requests import route_waiting
+from agents.requests.book_feedback import refuse_orphan
+from agents.requests.route_requests import route_waiting
 from agents.table import keys
 from agents.table.parking import Parked
 from agents.table.recovered import unpack_offsets

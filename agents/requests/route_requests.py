@@ -10,13 +10,13 @@ from functools import partial
 
 import numpy as np
 
-from agents.feedback.book_feedback import apply_waiting
 from agents.group import Answers, Batch, chunks
 from agents.partition.partition import Partition
 from agents.partition.poison import try_alone
 from agents.publishing.published_values import route_value
 from agents.refusal_kinds import Refusal, TooManyInFlight, UnknownRouter
-from agents.routing.request_contexts import Prepared, context_of, needs_encoding, prepare
+from agents.requests.book_feedback import apply_waiting
+from agents.requests.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.table.parking import Parked
 from agents.taking.core_events import asked
 from agents.taking.intake import take_in
