@@ -142,7 +142,7 @@ class Pools(Owners[Pool]):
     def take_report(self, report: Reported, *, now: float) -> None:
         """Apply a report to its pool; a report to an unknown pool is ignored."""
         pool = self.get(report.pool_id)
-        if pool is not None and pool.hear(report, now=now):
+        if pool is not None and pool.take_report(report, now=now):
             self.dirty.add(report.pool_id)
             # The member's piece is written with this report; its grant is sent with the next
             # round.

@@ -11,7 +11,7 @@ from math import inf, isfinite
 from typing import Protocol
 
 import orjson
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -56,7 +56,7 @@ class _Kept(Struct, omit_defaults=True):
 
     gone: dict[str, float] = {}
     redirects: dict[str, Redirect] = {}
-    told: dict[str, float] = {}
+    alerted: dict[str, float] = field(default_factory=dict, name="told")
     calls: dict[str, int] = {}
 
 
@@ -116,7 +116,9 @@ class Endings(Capability):
                 self.kept,
                 gone={},
                 redirects={name: one for name, one in self.kept.redirects.items() if name in there},
-                told={name: at for name, at in self.kept.told.items() if self._end(name) == at},
+                alerted={
+                    name: at for name, at in self.kept.alerted.items() if self._end(name) == at
+                },
                 calls={arm.name: self._calls(arm) for arm in self.arms if self._end(arm.name)},
             )
         )
@@ -155,8 +157,8 @@ class Endings(Capability):
         end = self._end(name)
         if end is None or at < end - TOLD_BEFORE:
             return None
-        if self.kept.told.get(name) != end:
-            self._keep(structs.replace(self.kept, told={**self.kept.told, name: end}))
+        if self.kept.alerted.get(name) != end:
+            self._keep(structs.replace(self.kept, alerted={**self.kept.alerted, name: end}))
             days = max((end - at) / SECONDS_A_DAY, 0.0)
             evidence = {"retires_at": utc(end).isoformat(), "advice": _advice(name)}
             self.journal.tell("model_retires", days, evidence, now=at, direction="down", model=name)
@@ -258,7 +260,7 @@ class Endings(Capability):
         kept = self.kept
         times = (
             *kept.gone.values(),
-            *kept.told.values(),
+            *kept.alerted.values(),
             *(r.since for r in kept.redirects.values()),
         )
         if not all(map(isfinite, times)) or any(one.count < 1 for one in kept.redirects.values()):

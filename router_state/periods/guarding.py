@@ -68,9 +68,9 @@ def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> N
     # A refusal must not open an account: a replay does not see refusals, and would open the
     # account later.
     account, accounts = standing.account, standing.accounts
-    if accounts.told == account.begin or not accounts.is_granted(account):
+    if accounts.alerted == account.begin or not accounts.is_granted(account):
         return
-    accounts.told = account.begin
+    accounts.alerted = account.begin
     journal.pieces.add(PIECE)
     usd = standing.usd
     evidence = {

@@ -110,7 +110,7 @@ class VerdictsSeen:
                 found.setdefault(model, {})[name] = numbers
         return found
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Take nothing: a history is over."""
 
     def _learned(self, name: str, verifier: Verifier) -> dict[str, Numbers]:

@@ -300,7 +300,7 @@ class Telling:
         """Return them."""
         return self.numbers
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Take nothing."""
 
 

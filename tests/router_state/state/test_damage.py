@@ -135,7 +135,7 @@ def pool() -> Records:
     """Return the pieces of a pool that has granted something to a member."""
     found = Pool("team")
     found.declare(TEAM)
-    found.hear(REPORT, now=1.0)
+    found.take_report(REPORT, now=1.0)
     found.grant_all(now=1.0)
     return pool_pieces.pack(found)
 
