@@ -22,7 +22,7 @@ from router_state.endings import ending
 from router_state.endings.ending import NOTHING, Ending
 from router_state.instants import utc
 from router_state.kernel import BELIEVED, Arm
-from router_state.packing.framing import Json, converted, decoded
+from router_state.packing.framing import Json, decoded
 from router_state.record import PLAIN
 
 PIECE = "\x1fendings"
@@ -77,6 +77,7 @@ class Endings(Capability):
 
     __slots__ = ("declared", "kept", "watched_from")
     name = "endings"
+    declaration = dict[str, Ending]
     undeclared = True
     declared: Mapping[str, Ending]
 
@@ -94,16 +95,6 @@ class Endings(Capability):
     def document_model(cls, declared: Mapping[str, Ending], model: str) -> dict[str, object]:
         """See Capability."""
         return ending.document(declared[model]) if model in declared else {}
-
-    @classmethod
-    def pack_declared(cls, declared: Mapping[str, Ending] | None) -> Json | None:
-        """See Capability."""
-        return to_builtins(declared) if declared else None
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> dict[str, Ending] | None:
-        """See Capability."""
-        return converted(kept, dict[str, Ending], "endings") if kept else None
 
     def declare(self, declared: Mapping[str, Ending] | None, *, now: float) -> None:
         """See Capability: models that are declared again are called again."""
