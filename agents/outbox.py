@@ -89,8 +89,8 @@ class DeadLetters:
         refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
         if refusal is not None:
             key = refusal.router_id.encode()
-            told = await produce(self._prefix + refusals.TOPIC, encode(refusal), key, headers=trace)
-            deliveries.append(told)
+            topic = self._prefix + refusals.TOPIC
+            deliveries.append(await produce(topic, encode(refusal), key, headers=trace))
         self._count(letter.reason)
         return deliveries
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from agents.group import Answers, Note
 from agents.members.one_by_one import OneByOne
+from agents.partition.lane import SECONDS_AT_ONCE
 from agents.partition.partition import Partition
 from agents.table import keys
 from agents.table.pool_records import left_of
@@ -30,10 +31,6 @@ from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
 """Most routers that one round unpacks for their report, after a worker has started."""
-SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop for one record batch of grants; then other pools wait for the next
-one.
-"""
 
 
 class DeclarePools(OneByOne):

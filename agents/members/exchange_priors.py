@@ -22,6 +22,7 @@ from agents.members.kin_notes import (
     report_of,
 )
 from agents.members.one_by_one import OneByOne
+from agents.partition.lane import SECONDS_AT_ONCE
 from agents.partition.partition import Partition
 from agents.table import keys
 from ground.boundary import undoing
@@ -36,10 +37,6 @@ from schemas.event import MalformedEvent, decode_keyed
 from schemas.kin import KinNoted
 from schemas.reasons import Reason
 
-SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop for one record batch of reports or priors; the others wait for the next
-one.
-"""
 WELCOME_SECONDS = 1.0
 """Longest time that a declaration waits for the family's prior: requests of a router that is not
 declared yet wait for two seconds.

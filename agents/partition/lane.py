@@ -21,6 +21,9 @@ from agents.taking.turns import Turns
 from ground.boundary import BoundaryError
 from ground.messages import Record
 
+SECONDS_AT_ONCE = 0.01
+"""Seconds of the event loop that work by the clock takes for one group; then other tasks go on."""
+
 Declare = Callable[[list[Record]], Awaitable[None]]
 """Function that puts declarations in force. Raises InternalError."""
 Refuse = Callable[[Record, InternalError, Sequence[Batch]], Awaitable[None]]
@@ -105,18 +108,16 @@ class Lane:
         for message in batch.messages:
             await alone(message, step, give_up, error)
 
-    async def pass_declarations(self, declare: Declare, refuse: Refuse) -> None:
+    async def pass_declarations(
+        self, declare: Declare, refuse: Callable[[Record, InternalError], Awaitable[None]]
+    ) -> None:
         """Pass declarations, which come seldom and take several record batches."""
-
-        async def give_up(message: Record, error: InternalError) -> None:
-            await refuse(message, error, ())
-
         most = self._ports.limits.batch_size
         while True:
             await self._inbox.declared.wait()
             self._inbox.declared.clear()
             while records := self.coming.records("routers", most)[0]:
-                await try_alone(records, declare, give_up)
+                await try_alone(records, declare, refuse)
                 self._inbox.finish("routers", records[-1].offset + 1)
                 self._ports.meter.finished(Group([Declarations(records)], passed=[]))
 

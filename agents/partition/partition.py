@@ -130,10 +130,6 @@ class Partition(Recovered):
         answers.refused_later.append((refused, error))
         self.note_unbooked(parked, parked.router_id, "refused")
 
-    def refuse_again(self, parked: Parked, answers: Answers) -> None:
-        """Refuse a parked event with the reason that stands in it."""
-        self.refuse_later(parked, parked.refusal, answers)
-
     def note_unbooked(
         self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
     ) -> None:

@@ -272,4 +272,4 @@ def refuse_orphan(parked: Parked, partition: Partition, answers: Answers) -> Non
     if parked.topic == partition.feedback_topics[0] and partition.routers.engine(router_id):
         cost_usd = _read_again(Bill, parked).cost_usd or 0.0
         partition.routers.apply(router_id, Orphaned(cost_usd), now=partition.clock())
-    partition.refuse_again(parked, answers)
+    partition.refuse_later(parked, parked.refusal, answers)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agents.partition.lane import SECONDS_AT_ONCE
 from agents.partition.partition import Partition, Partitions
 from agents.partition.poison import on_behalf_of
 from agents.refusal_kinds import InternalError
@@ -36,8 +37,6 @@ REQUESTS_AT_ONCE = 100
 """Requests that are expired or forgotten between two looks at the clock; with 64 models a record
 takes 5 kB and some 50 µs.
 """
-SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop for one portion; then the portion is written and other tasks go on."""
 
 
 class Memory:

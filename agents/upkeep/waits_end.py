@@ -49,7 +49,7 @@ async def _end(partition: Partition, portion: list[Parked]) -> None:
             if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
                 answers.at = parked
                 if parked.request_id is None:  # a request, whose router was not declared in time
-                    partition.refuse_again(parked, answers)
+                    partition.refuse_later(parked, parked.refusal, answers)
                 else:
                     refuse_orphan(parked, partition, answers)
 
