@@ -146,19 +146,6 @@ class Count(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
-    """Measure what agents do.
-
-    Attributes:
-        count: function that counts an outcome.
-        finished: function that is called with every finished group of source events.
-    """
-
-    count: Count
-    finished: Callable[[Group], None]
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one worker, and whether it checks states; see the settings of the same names."""
 
@@ -186,6 +173,8 @@ class Ports:
         outbox: the sender of messages, which knows the topics' full names.
         encoder: encoder of prompts; None for a worker without one.
         contexts: external store in which contexts wait for their rewards, or None.
+        count: function that counts an outcome.
+        finished: function that is called with every finished group of source events.
         rank_of: function that returns the rank of a reward's source.
         clock: function that returns seconds since the epoch.
         leave: function that ends the process, for an error after which nothing may go on.
@@ -197,7 +186,8 @@ class Ports:
     encoder: Encoder | None
     references: References
     contexts: Contexts | None
-    meter: Meter
+    count: Count
+    finished: Callable[[Group], None]
     rank_of: Callable[[str], int]
     clock: Callable[[], float]
     leave: Callable[[BaseException], object]

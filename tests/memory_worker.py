@@ -19,7 +19,7 @@ from agents.members.exchange_grants import report_and_grant
 from agents.members.exchange_priors import report_and_estimate
 from agents.outbox import DeadLetters, Outbox
 from agents.partition.partition import Partition, Partitions
-from agents.ports import Encoder, Limits, Meter, Ports, References
+from agents.ports import Encoder, Limits, Ports, References
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
@@ -96,9 +96,8 @@ class MemoryWorker:
                     prior_reader(settings.priors_path), projection_checker(settings)
                 ),
                 contexts=None,
-                meter=Meter(
-                    lambda what, amount=1: self.counted.update({what: amount}), self.finished.append
-                ),
+                count=lambda what, amount=1: self.counted.update({what: amount}),
+                finished=self.finished.append,
                 rank_of=settings.source_rank,
                 clock=self.clock,
                 leave=self._leave,

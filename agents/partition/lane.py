@@ -119,7 +119,7 @@ class Lane:
             while records := self.coming.records("routers", most)[0]:
                 await try_alone(records, declare, refuse)
                 self._inbox.finish("routers", records[-1].offset + 1)
-                self._ports.meter.finished(Group([Declarations(records)], passed=[]))
+                self._ports.finished(Group([Declarations(records)], passed=[]))
 
     async def take(self, decode: Decode) -> list[Batch]:
         """Wait for this partition's turn, and take the batches of a group; none if the waiting
@@ -268,7 +268,7 @@ class Lane:
         for first in self.under_way.take_finished():
             for batch in first.batches:
                 self._inbox.finish(batch.name, batch.messages[-1].offset + 1)
-            self._ports.meter.finished(first)
+            self._ports.finished(first)
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Start a task that lives until the lane stops; an exception in it ends the process."""

@@ -67,7 +67,7 @@ class Partition(Recovered):
         ports = partitions.ports
         super().__init__(ports.states.partition(number))
         self.partitions, self.ports = partitions, ports
-        self.count, self.clock = ports.meter.count, ports.clock
+        self.count, self.clock = ports.count, ports.clock
         topic = ports.outbox.topic
         self.feedback_topics = topic["costs"], topic["rewards"]
         self._requests = topic["requests"]

@@ -141,7 +141,7 @@ def _encoded(alerts: list[tuple[str, Alert]], ports: Ports) -> list[tuple[str, b
             found.append((router_id, encode(alert_raised(router_id, alert))))
         except ValueError as error:
             log.error("alert %s of %s can't be written: %s", alert.kind, router_id, error)
-            ports.meter.count("set_aside")
+            ports.count("set_aside")
     return found
 
 
