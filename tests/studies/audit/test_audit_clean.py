@@ -214,6 +214,23 @@ async def test_decisions_after_the_state_was_read_are_no_violation() -> None:
     )
 
 
+async def test_a_bill_that_was_refused_after_the_state_was_read_is_no_violation() -> None:
+    settings = SETTINGS.model_copy(update={"orphan_wait": 1.0})
+    world = World(settings)
+    await world.start()
+    await world.send("routers", router("home"))
+    await _ask(world, "r-1")
+    await world.send("costs", {"router_id": "home", "request_id": "unknown", "cost_usd": 0.01})
+    place = ("changelog", world.partition_of("home"))
+    state = list(world.records[place])
+    for _ in range(3):
+        await world.pass_time(1.0)
+    before = audit(MemoryTopics({**world.records, place: state}), settings)
+    assert before.checked["costs_refused"] == 1
+    for findings in (before, audit(world.topics(), settings)):
+        assert findings.as_json()["violations"] == {}, findings.examples
+
+
 CACHED = {
     name: {
         **model,
