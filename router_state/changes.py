@@ -111,7 +111,7 @@ class Journal:
     alerts: list[Alert] = field(default_factory=list)
     jumped: bool = False
 
-    def tell(
+    def alert(
         self,
         kind: str,
         size: float,

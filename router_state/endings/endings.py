@@ -31,7 +31,7 @@ GONE = "gone"
 """Status of a bill, and reason of exclusion, of a model that its provider has no more."""
 SECONDS_A_DAY = 86_400.0
 """Seconds of a day."""
-TOLD_BEFORE = 14.0 * SECONDS_A_DAY
+ALERTED_BEFORE = 14.0 * SECONDS_A_DAY
 """Seconds before a model retires at which an alert is raised: the two weeks that a successor needs
 to be tried."""
 LAST_DAYS = 7.0 * SECONDS_A_DAY
@@ -100,7 +100,7 @@ class Endings(Capability):
         """See Capability: models that are declared again are called again."""
         self.declared = declared or {}
         ends = [one.retires_at for one in self.declared.values() if one.retires_at is not None]
-        self.watched_from = min(ends, default=inf) - TOLD_BEFORE
+        self.watched_from = min(ends, default=inf) - ALERTED_BEFORE
         there = {arm.name for arm in self.arms if arm.retired_at is None}
         self._keep(
             structs.replace(
@@ -142,17 +142,19 @@ class Endings(Capability):
             choice.limit(found, self.arms.names)
 
     def _why(self, name: str, at: float) -> str | None:
-        """Return why a model is not to be called, or None; tell of its end in time."""
+        """Return why a model is not to be called, or None; raise an alert on its end in time."""
         if name in self.kept.gone:
             return GONE
         end = self._end(name)
-        if end is None or at < end - TOLD_BEFORE:
+        if end is None or at < end - ALERTED_BEFORE:
             return None
         if self.kept.alerted.get(name) != end:
             self._keep(structs.replace(self.kept, alerted={**self.kept.alerted, name: end}))
             days = max((end - at) / SECONDS_A_DAY, 0.0)
             evidence = {"retires_at": utc(end).isoformat(), "advice": _advice(name)}
-            self.journal.tell("model_retires", days, evidence, now=at, direction="down", model=name)
+            self.journal.alert(
+                "model_retires", days, evidence, now=at, direction="down", model=name
+            )
         if at >= end:
             return "past_its_end"
         trial = self.kept.calls.get(name, 0) < FIRST_CALLS
@@ -179,7 +181,7 @@ class Endings(Capability):
             return
         self._keep(structs.replace(self.kept, gone={**self.kept.gone, called: billing.now}))
         evidence = {"request_id": billing.event.request_id, "advice": _advice(called)}
-        self.journal.tell(
+        self.journal.alert(
             "model_gone", 1.0, evidence, now=billing.now, direction="down", model=called
         )
 
@@ -212,7 +214,7 @@ class Endings(Capability):
                 "answers": found.count,
                 "advice": _advice(called, new=name),
             }
-            self.journal.tell(
+            self.journal.alert(
                 "model_redirected",
                 float(found.count),
                 evidence,

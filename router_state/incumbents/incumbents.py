@@ -263,7 +263,7 @@ class Incumbents(Capability):
         if before.by_session:
             evidence |= {"sessions_router": sums.router, "sessions_incumbent": sums.incumbent}
         direction: Literal["up", "down"] = "up" if kind == "ramped" else "down"
-        self.journal.tell(kind, self.declared.share, evidence, now=now, direction=direction)
+        self.journal.alert(kind, self.declared.share, evidence, now=now, direction=direction)
 
     @classmethod
     def route_fields(cls, kept: Json) -> dict[str, object]:

@@ -247,4 +247,4 @@ class Timing:
             return
         self.alerted = True
         evidence = {"of": self.goal.of, "answers": self.unheard, "known": int(self.count)}
-        self.journal.tell("latency_unknown", float(self.unheard), evidence, now=now)
+        self.journal.alert("latency_unknown", float(self.unheard), evidence, now=now)

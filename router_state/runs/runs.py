@@ -162,7 +162,7 @@ class Runs(Capability):
             "charged_usd": run.charged_usd,
             "when_spent": "refuse" if self.declared.refuses else "cheapest",
         }
-        self.journal.tell("session_budget", run.charged_usd / budget, evidence, now=now)
+        self.journal.alert("session_budget", run.charged_usd / budget, evidence, now=now)
 
     def start_over(self) -> None:
         """See Capability."""
