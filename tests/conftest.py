@@ -49,7 +49,7 @@ WAITING = (
 LONGEST = [
     *("dashboard", "label_inbox", "pages", "litellm", "demo", "wheel", "quick_round", "cli"),
     *("replay_into", "image", "compose", "record_streams", "parity", "audit", "label_sources"),
-    *("integrate_page", "secured", "hear_kin", "worth", "client_settings", "async_router"),
+    *("integrate_page", "secured", "exchange_priors", "worth", "client_settings", "async_router"),
     *("ownership", "estimates", "hazards", "snapshot_elsewhere", "commit_model"),
     *("asyncapi_parser", "scenario", "audit_clean", "litellm_proxy"),
     *("replay_verify", "worlds", "refusing", "refused", "restarts", "audit_drawn"),

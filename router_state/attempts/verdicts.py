@@ -18,7 +18,7 @@ from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verdict_waits import VerdictWaits
-from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire
 from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, VerdictEffect
@@ -79,6 +79,7 @@ class Attempts(Capability):
         "weighs",
     )
     name = NAME
+    declaration = Declared
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
     undeclared_hooks = frozenset({"expect", "rule_out", "decided"})
@@ -95,39 +96,17 @@ class Attempts(Capability):
     @classmethod
     def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if wire.verifiers is None:
-            return None
-        found = {
-            name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in wire.verifiers.items()
-        }
-        return Declared(found, wire.max_attempts or 2)
+        return Declared.read(wire)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
         """See Capability."""
-        verifiers = {
-            name: {"usd": one.usd}
-            | ({"exact": True} if one.exact else {})
-            | ({} if one.bins == 2 else {"bins": one.bins})
-            for name, one in declared.verifiers.items()
-        }
-        return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
+        return declared.document()
 
     @classmethod
     def request_field(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
         return None if wire.verifiers is None else tuple(wire.verifiers)
-
-    @classmethod
-    def pack_declared(cls, declared: Declared | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> Declared | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.members import joining_family
+from agents.members import exchange_priors
 from agents.table import keys
 from router_state.packing import framing
 from streams.settings import Settings
@@ -125,7 +125,7 @@ async def test_a_pool_that_takes_its_money_back_is_clean_all_the_while() -> None
 
 async def test_members_of_a_family_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     # What a newcomer is told comes after its declaration here.
-    monkeypatch.setattr(joining_family, "WELCOME_SECONDS", 0.01)
+    monkeypatch.setattr(exchange_priors, "WELCOME_SECONDS", 0.01)
     world = World(SETTINGS)
     await world.start()
     names = ("home", "a", "b")
