@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from typing import Literal
 
 from msgspec import Struct
@@ -105,13 +106,15 @@ class Journal:
         alerts: what an operator should know, in order.
         jumped: whether an input of λ_t has jumped: prices, the models with traffic, a suspicion.
             λ_t is then solved again before the next decision.
+        overdue_at: time from which a verdict may be overdue; −infinity: not known yet.
     """
 
     pieces: set[str] = field(default_factory=set)
     alerts: list[Alert] = field(default_factory=list)
     jumped: bool = False
+    overdue_at: float = -inf
 
-    def tell(
+    def alert(
         self,
         kind: str,
         size: float,

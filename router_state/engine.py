@@ -106,7 +106,7 @@ def _asked(engine: Engine, event: Asked, now: float) -> Changes:
     state.since.decided(record.seq)
     records[request_id] = record
     changed: dict[str, RequestRecord | None] = {request_id: record}
-    if state.hooks.overdue:
+    if state.hooks.overdue and state.journal.overdue_at <= state.latest:
         opened, longest = state.open_commitments, state.config.knobs.commitment_ttl_seconds
         if late := state.hooks.overdue(opened, records, state.latest, longest):
             changed |= planned.let_go(state, records, late)

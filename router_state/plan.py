@@ -103,8 +103,10 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     @property
     def last(self) -> int:
         """Return the number of the last call that is known to have been made."""
-        later = range(1, len(self.steps))
-        return max((n for n in later if self._is_made(n)), default=0)
+        for number in range(len(self.steps) - 1, 0, -1):
+            if self._is_made(number):
+                return number
+        return 0
 
     def _is_made(self, number: int) -> bool:
         return self.made[number].cost_usd is not None or self.follows_failures(number)
@@ -118,8 +120,10 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     @property
     def pending(self) -> tuple[int, ...]:
         """Return the numbers of the later calls that may still be billed."""
-        billed = (n for n, made in enumerate(self.made) if made.cost_usd is not None)
-        found, number = [], max(billed, default=0) + 1
+        number = len(self.made) - 1
+        while number > 0 and self.made[number].cost_usd is None:
+            number -= 1
+        found, number = [], number + 1
         while number < len(self.steps) and self.failed(number - 1) is not False:
             found.append(number)
             number += 1
@@ -143,10 +147,13 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
     @property
     def spent_usd(self) -> float:
         """Return the dollars of the bills and verdicts that have come."""
-        return sum(
-            (one.cost_usd or 0.0) + sum(said.fee_usd for said in one.verdicts.values())
-            for one in self.made
-        )
+        found = 0.0
+        for one in self.made:
+            fees = 0.0
+            for said in one.verdicts.values():
+                fees += said.fee_usd
+            found += (one.cost_usd or 0.0) + fees
+        return found
 
     @property
     def awaited_usd(self) -> float:
@@ -161,8 +168,9 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
                 break
             if made.cost_usd is None:
                 found += chance * step.expected_cost_usd
-            awaits = not (step.verify in made.verdicts or self.overdue or self._over(number))
-            if step.verify is not None and awaits:
+            if step.verify is None or step.verify in made.verdicts or self.overdue:
+                continue
+            if not self._over(number):
                 found += chance * step.fee_usd
         return found
 
@@ -178,9 +186,9 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         """Tell whether a call is billed and nothing follows it, or that is billed, too: its verdict
         is no longer awaited.
         """
-        last = number == len(self.steps) - 1
-        billed = self.made[number].cost_usd is not None
-        return billed and (last or self.made[number + 1].cost_usd is not None)
+        if self.made[number].cost_usd is None:
+            return False
+        return number == len(self.steps) - 1 or self.made[number + 1].cost_usd is not None
 
     @property
     def is_open(self) -> bool:

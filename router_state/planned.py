@@ -43,9 +43,9 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     unanswered = event.status in UNANSWERED
     now = structs.replace(made, cost_usd=cost_usd, revision=event.revision, unanswered=unanswered)
     later = plan.with_attempt(event.attempt, now)
-    before, first = record.charged_usd, record.bill is None
     billed = record.bill
-    moved_usd = _book(state, event.request_id, record, later, revision=event.revision)
+    first = billed is None
+    before, after = _book(state, event.request_id, record, later, revision=event.revision)
     billing = Billing(
         event,
         record,
@@ -53,7 +53,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         called,
         cost_usd,
         # With this, the difference is the change of what the whole request is charged.
-        cost_usd - moved_usd,
+        cost_usd - (after - before),
         first,
         made.cost_usd is not None and not made.unanswered,
         unanswered,
@@ -61,7 +61,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.latest,
     )
     if record.is_paced:
-        state.pacer.settle(before + moved_usd, before, first)
+        state.pacer.settle(before + (after - before), before, first)
     named = event.answered_by is not None
     if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
@@ -134,10 +134,10 @@ def let_go(
 
 def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan) -> None:
     """Store a changed plan, and charge the request what it changes, without a bill."""
-    charged = record.charged_usd
-    moved_usd = _book(state, request_id, record, plan, revision=None)
+    before, after = _book(state, request_id, record, plan, revision=None)
+    moved_usd = after - before
     if record.is_paced:
-        state.pacer.settle(charged + moved_usd, charged, False)
+        state.pacer.settle(before + moved_usd, before, False)
     if state.hooks.moved:
         state.hooks.moved(record, moved_usd)
 
@@ -163,19 +163,19 @@ def _single(record: RequestRecord) -> Plan:
 
 def _book(
     state: RouterState, request_id: str, record: RequestRecord, plan: Plan, *, revision: int | None
-) -> float:
-    """Store a changed plan in the record and move the books; return by how many dollars the charge
-    of the request rises.
+) -> tuple[float, float]:
+    """Store a changed plan in the record and move the books; return the dollars that the request
+    was charged before, and those that it is charged now.
 
     Args:
         revision: revision of the bill that came; None: no bill came.
     """
-    before, bill = record.charged_usd, record.bill
+    (before, awaited), bill = record.dollars, record.bill
     if record.plan is not None:
         may = plan.pending
         gone = [number for number in record.plan.pending if number not in may]
         release(state, plan, [n for n in gone if plan.made[n].cost_usd is None])
-    awaited, spent = record.awaited_usd, 0.0 if bill is None else bill.cost_usd
+    spent = 0.0 if bill is None else bill.cost_usd
     record.call = structs.replace(record.call or PLAIN, plan=plan)
     if revision is None and bill is not None:
         revision = bill.revision
@@ -184,8 +184,9 @@ def _book(
         is_open = plan.is_open and not record.expired and (bill is None or bill.open)
         record.bill = Settlement(plan.spent_usd, revision, is_open)
         state.settled += bill is None
-    state.move(request_id, record, before_usd=spent, awaited_usd=awaited)
-    return record.charged_usd - before
+    after, still = record.dollars
+    state.move(request_id, record, before_usd=spent, awaited_usd=awaited, now_awaited_usd=still)
+    return before, after
 
 
 def release(state: RouterState, plan: Plan, calls: Iterable[int]) -> None:

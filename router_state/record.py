@@ -191,11 +191,19 @@ class RequestRecord(Struct, gc=False, eq=False):
         """Return the dollars charged to the request: bills, verdicts, and the expected cost of
         calls whose bill is awaited.
         """
-        plan = self.plan
+        return self.dollars[0]
+
+    @property
+    def dollars(self) -> tuple[float, float]:
+        """Return `charged_usd` and `awaited_usd`."""
+        plan, expected, bill = self.plan, self.expected_cost_usd, self.bill
         if plan is None:
-            return self.expected_cost_usd if self.bill is None else self.bill.cost_usd
-        awaits = self.bill is None or self.is_awaited
-        return plan.spent_usd + (plan.awaited_usd if awaits else 0.0)
+            charged_usd = expected if bill is None else bill.cost_usd
+            return charged_usd, expected if self.is_awaited else 0.0
+        awaits = self.is_awaited
+        # The expected cost of a request whose bill never came stays charged.
+        usd = plan.awaited_usd if awaits or bill is None else 0.0
+        return plan.spent_usd + usd, usd if awaits else 0.0
 
     @property
     def is_answered(self) -> bool:

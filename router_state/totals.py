@@ -119,14 +119,21 @@ class Totals:
             self.spent.add(-before.cost_usd)
 
     def move(
-        self, request_id: str, record: RequestRecord, *, before_usd: float, awaited_usd: float
+        self,
+        request_id: str,
+        record: RequestRecord,
+        *,
+        before_usd: float,
+        awaited_usd: float,
+        now_awaited_usd: float,
     ) -> None:
         """Book a request with a plan after a bill or a verdict: the dollars spent so far, and the
         dollars still awaited.
 
         Args:
             record: the changed record; before_usd: dollars spent before the change; awaited_usd:
-                dollars awaited before the change.
+                dollars awaited before the change; now_awaited_usd: those awaited after the
+                change.
         """
         bill = record.bill
         if bill is not None and bill.cost_usd != before_usd:
@@ -135,7 +142,7 @@ class Totals:
         if request_id in self.open_commitments:
             self.committed.add(-awaited_usd)
             if record.is_awaited:
-                self.committed.add(record.awaited_usd)
+                self.committed.add(now_awaited_usd)
             else:
                 del self.open_commitments[request_id]
                 if not self.open_commitments:

@@ -50,6 +50,11 @@ class Sums(Struct, array_like=True, gc=False):
         self.sum += other.sum
         self.squares += other.squares
 
+    @property
+    def average(self) -> float:
+        """Return the mean; 0: there is no term."""
+        return self.sum / self.n if self.n else 0.0
+
     def mean(self, alpha: float) -> Interval:
         """Return the mean, and an interval that is ever wrong with this probability at most."""
         if not self.n:
@@ -153,6 +158,9 @@ class Pairs(Struct, array_like=True, gc=False):
         """Return the separation if it is surely too small; later calls return None."""
         if self.alerted:
             return None
+        # Intervals are dear, and contain what they are of.
+        if self.passed.average - self.stopped.average >= LEAST_SEPARATION:
+            return None
         found = self.separation(alpha)
         if found.high >= LEAST_SEPARATION:
             return None
@@ -163,32 +171,36 @@ class Pairs(Struct, array_like=True, gc=False):
         """Return how the last pairs differ from the pairs before, and forget those before; None:
         they do not differ.
         """
-        before = Sums()
-        before.join(self.older)
-        for back in range(len(self.blocks), 0, -1):
-            if back < len(self.blocks):
-                before.join(self.blocks[-back - 1])
-            if before.n < BLOCK:
-                continue
-            later = Sums()
-            for block in self.blocks[-back:]:
-                later.join(block)
+        counts, sums = [one.n for one in self.blocks], [one.sum for one in self.blocks]
+        n, total = self.older.n, self.older.sum
+        for at, block in enumerate(self.blocks):
             # Intervals are dear, and no interval makes so small a change worth an alert.
-            if abs(later.sum / later.n - before.sum / before.n) < LEAST_CHANGE:
-                continue
-            # Each place where the last pairs may begin has a share of the probability.
-            place = self.first + len(self.blocks) - back
-            share = alpha * 6.0 / (math.pi * place) ** 2
-            now, then = later.mean(share / 2.0), before.mean(share / 2.0)
-            if max(now.low - then.high, then.low - now.high) > 0.0:
-                self._begin_anew(back)
-                return Change(then, now)
+            if n >= BLOCK and abs(sum(sums[at:]) / sum(counts[at:]) - total / n) >= LEAST_CHANGE:
+                change = self._change(at, alpha)
+                if change is not None:
+                    self._begin_anew(at)
+                    return change
+            n, total = n + block.n, total + block.sum
         return None
 
-    def _begin_anew(self, back: int) -> None:
-        """Forget all pairs but those of the last blocks."""
-        self.first += len(self.blocks) - back
-        self.older, self.blocks = Sums(), self.blocks[-back:]
+    def _change(self, at: int, alpha: float) -> Change | None:
+        """Return how the pairs from a block on differ from those before; None: not surely."""
+        before, later = Sums(), Sums()
+        for sums in (self.older, *self.blocks[:at]):
+            before.join(sums)
+        for sums in self.blocks[at:]:
+            later.join(sums)
+        # Each place where the last pairs may begin has a share of the probability.
+        place = self.first + at
+        share = alpha * 6.0 / (math.pi * place) ** 2
+        now, then = later.mean(share / 2.0), before.mean(share / 2.0)
+        surely = max(now.low - then.high, then.low - now.high) > 0.0
+        return Change(then, now) if surely else None
+
+    def _begin_anew(self, at: int) -> None:
+        """Forget all pairs before a block."""
+        self.first += at
+        self.older, self.blocks = Sums(), self.blocks[at:]
         self.passed, self.stopped, self.alerted = Sums(), Sums(), False
 
     def usd_per_day(self, now: float) -> float:

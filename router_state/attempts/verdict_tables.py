@@ -8,7 +8,7 @@ from typing import NamedTuple
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verifier import Verifier
 from router_state.errors import DamagedState
-from router_state.kernel import Looks, VerdictTable
+from router_state.kernel import VerdictTable, Views
 from router_state.packing.framing import Json
 
 DEVIATIONS = 0.3
@@ -74,12 +74,11 @@ class Tables:
         names: names of the models, in the order of the tables' rows.
         signals: tables of the signals that requests have sent so far, see `SIGNALS`.
         comes: by verifier, the shares of awaited verdicts that arrive; an answer without a verdict
-            passes. shares: the same as a list, by the order of the tables' rows.
+            passes.
         labels: number of labels of each model's answers, counted up to `ENOUGH_LABELS`.
         looks: all looks by number; stops: the verifier of each look, the least verdict that passes,
-            and the dollars of a verdict; firsts: number of each verifier's first look.
-        sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
-            best.
+            and the dollars of a verdict.
+        views: the shares of answers that looks pass, at worst, as expected and at best.
     """
 
     def __init__(self) -> None:
@@ -88,11 +87,10 @@ class Tables:
         self.signals: dict[str, VerdictTable] = {}
         self.labels: dict[str, int] = {}
         self.comes: dict[str, Coming] = {}
-        self.shares: dict[str, list[float]] = {}
         self.looks: list[Look] = []
         self.stops: list[tuple[str, float, float]] = []
         self.names: tuple[str, ...] = ()
-        self.firsts: dict[str, int] = {}
+        self.views = Views([], 0, DEVIATIONS, APART)
 
     def declare(self, verifiers: Mapping[str, Verifier], names: Sequence[str]) -> None:
         """Keep one table for each of these verifiers. A verifier keeps its earlier table if `bins`
@@ -111,7 +109,6 @@ class Tables:
         self.stops = [
             (name, edge / verifiers[name].bins, verifiers[name].usd) for name, edge in self.looks
         ]
-        self.firsts = {one.verifier: n for n, one in enumerate(self.looks) if one.edge == 1}
         self.keep(names)
 
     def keep(self, names: Sequence[str]) -> None:
@@ -120,11 +117,9 @@ class Tables:
         for table in (*self.tables.values(), *self.signals.values()):
             if table.names != self.names:
                 table.keep(self.names)
-            table.renew()
-        comes = {name: self.comes.get(name, ALL_COME) for name in self.tables}
-        self.shares = {name: one.of(self.names) for name, one in comes.items()}
-        size = len(self.looks), len(names)
-        self.sure, self.likely, self.hopeful = Looks(*size), Looks(*size), Looks(*size)
+        for name in self.tables:
+            self._expect(name)
+        self.views = Views([*self.tables.values()], len(names), DEVIATIONS, APART)
         self.labels = {name: count for name, count in self.labels.items() if name in self.names}
         for k in range(len(names)):
             self._know(k)
@@ -156,9 +151,12 @@ class Tables:
         else:
             by_model = {**before.by_model, model: _stepped(pairs.comes_of(model, share))}
         if (share, by_model) != before:
-            one = self.comes[verifier] = Coming(share, by_model)
-            self.shares[verifier] = one.of(self.names)
-            self.tables[verifier].renew()
+            self.comes[verifier] = Coming(share, by_model)
+            self._expect(verifier)
+
+    def _expect(self, verifier: str) -> None:
+        comes, usd = self.comes.get(verifier, ALL_COME), self.verifiers[verifier].usd
+        self.tables[verifier].expect(usd, comes.share, comes.of(self.names))
 
     def labelled(self, model: str) -> bool:
         """Count a label of a model's answer, up to `ENOUGH_LABELS`; tell whether the count rose."""
@@ -181,30 +179,8 @@ class Tables:
         # An exact verdict tells as much as a label.
         exact = any(one.exact for one in self.verifiers.values())
         known = exact or self.labels.get(self.names[k], 0) >= ENOUGH_LABELS
-        for looks in (self.sure, self.likely, self.hopeful):
+        for looks in (self.views.sure, self.views.likely, self.views.hopeful):
             looks.know(k, known)
-
-    def refresh(self) -> None:
-        """Compute the likelihoods of the looks anew where a table has changed."""
-        for table in self.tables.values():
-            if table.is_stale:
-                self._show()
-                return
-
-    def _show(self) -> None:
-        for name, table in self.tables.items():
-            if table.is_stale:
-                table.show(
-                    self.firsts[name],
-                    self.verifiers[name].usd,
-                    self.sure,
-                    self.likely,
-                    self.hopeful,
-                    DEVIATIONS,
-                    APART,
-                    self.comes.get(name, ALL_COME).share,
-                    self.shares[name],
-                )
 
     def shut(self, verifiers: Collection[str] | None) -> frozenset[int]:
         """Return the numbers of the looks that a request can't have, as it has only these

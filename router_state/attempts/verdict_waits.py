@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from router_state.record import Records, RequestRecord
 
@@ -71,17 +72,22 @@ class VerdictWaits:
         """Add a request that was just decided, or that may await a verdict again."""
         heappush(self.queue, (decided_at, seq, request_id))
 
+    def came(self, request_id: str, given_seconds: float) -> None:
+        """Note a verdict; mostly the one that is awaited longest."""
+        if self.queue and self.queue[0][2] == request_id:
+            heappop(self.queue)
+        self.give(given_seconds)
+
     def give(self, seconds: float) -> None:
         """Set the seconds after which a verdict is overdue, at most the longest wait; 0: not
         known."""
         self.seconds = min(seconds or self._longest, self._longest)
 
-    def are_due(self, now: float) -> bool:
-        """Tell whether a verdict may be overdue; with most decisions none is."""
-        until, queue, later = now - self.seconds, self.queue, self.later
-        if queue and queue[0][0] <= until:
-            return True
-        return bool(later) and later[0][0] <= now - LATER_ANSWER * self.seconds
+    @property
+    def due(self) -> float:
+        """Return the time at which the next verdict may be overdue; infinity: none is awaited."""
+        first = self.queue[0][0] + self.seconds if self.queue else inf
+        return min(first, self.later[0][0] + LATER_ANSWER * self.seconds) if self.later else first
 
     def overdue(self, records: Records, now: float) -> list[str]:
         """Return the requests whose verdict should have come by now, the oldest first; each of them
@@ -89,8 +95,8 @@ class VerdictWaits:
         """
         found: list[str] = []
         for queue, factor in ((self.queue, 1.0), (self.later, LATER_ANSWER)):
-            until = now - factor * self.seconds
-            while queue and queue[0][0] <= until and len(found) < MOST_AT_ONCE:
+            longest = factor * self.seconds
+            while queue and queue[0][0] + longest <= now and len(found) < MOST_AT_ONCE:
                 decided_at, seq, name = heappop(queue)
                 record = records.get(name)
                 # A request that was forgotten may have been asked for again.

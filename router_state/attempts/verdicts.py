@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 
 import orjson
-from msgspec import Struct, field, structs, to_builtins
+from msgspec import Struct, structs, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
 from router_state.attempts import following, planning
 from router_state.attempts.following import Chain
-from router_state.attempts.planned_spend import PlannedSpend
 from router_state.attempts.published_plans import plan_fields
 from router_state.attempts.shared_verdicts import SharedVerdicts
 from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verdict_waits import VerdictWaits
-from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire
 from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, VerdictEffect
@@ -26,7 +26,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Vector
 from router_state.events import Judged, Verified
-from router_state.kernel import Chance, Options, PlannedOptions
+from router_state.kernel import Chance, Options, PlannedOptions, PlannedSpend
 from router_state.packing.framing import Json, Whole, converted, decoded
 from router_state.plan import Plan, Taught
 from router_state.record import Records, RequestRecord
@@ -44,7 +44,7 @@ class _Piece(Struct, array_like=True):
     signals: dict[str, tuple[tuple[str, ...], list[float]]] = {}
     pairs: dict[str, Pairs] = {}
     labels: dict[str, Whole] = {}
-    spend: PlannedSpend = field(default_factory=PlannedSpend)
+    spend: tuple[float, float, float, float, Whole] = (0.0, 0.0, 0.0, 0.0, 0)
     shared: dict[str, SharedVerdicts] = {}
 
 
@@ -79,6 +79,7 @@ class Attempts(Capability):
         "weighs",
     )
     name = NAME
+    declaration = Declared
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
     undeclared_hooks = frozenset({"expect", "rule_out", "decided"})
@@ -95,39 +96,17 @@ class Attempts(Capability):
     @classmethod
     def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if wire.verifiers is None:
-            return None
-        found = {
-            name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in wire.verifiers.items()
-        }
-        return Declared(found, wire.max_attempts or 2)
+        return Declared.read(wire)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
         """See Capability."""
-        verifiers = {
-            name: {"usd": one.usd}
-            | ({"exact": True} if one.exact else {})
-            | ({} if one.bins == 2 else {"bins": one.bins})
-            for name, one in declared.verifiers.items()
-        }
-        return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
+        return declared.document()
 
     @classmethod
     def request_field(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
         return None if wire.verifiers is None else tuple(wire.verifiers)
-
-    @classmethod
-    def pack_declared(cls, declared: Declared | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> Declared | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
@@ -140,7 +119,7 @@ class Attempts(Capability):
         pairs = self.evidence.pairs
         self.evidence.pairs = {name: one for name, one in pairs.items() if name in verifiers}
         self.evidence.keep_shared()
-        self.waits = {}
+        self.waits, self.journal.overdue_at = {}, -inf
         self.arms.planner = self if self.declared.verifiers else None
         if not self.declared.verifiers:
             # Without verifiers none of these is stored.
@@ -215,24 +194,25 @@ class Attempts(Capability):
     ) -> Options:
         """See arms.Planner."""
         self._fit(self.arms.names)
-        self.tables.refresh()
+        self.tables.views.refresh()
         if self.declared.max_attempts < 2:
             return single
         shut = self._shut() if self.named_by_slot else NOTHING_SHUT
-        return PlannedOptions(single, self.tables.sure, shut, rewards, per_dollar)
+        return PlannedOptions(single, self.tables.views.sure, shut, rewards, per_dollar)
 
     def share_of(self, debt: float) -> float:
         """See arms.Planner. Requests are not counted while new models get their first calls, which
         the dual does not choose."""
-        window = self.arms.window
+        arms, spend = self.arms, self.spend
+        window = arms.window
         if window is None or not (
             len(self.named_by_slot) < window.size or any(self.named_by_slot.values())
         ):
-            self.spend.mean = 0.0
+            spend.mean = 0.0
             return 1.0  # no request has a verifier, so none has a plan
-        if not self.arms.onboarding:
-            self.spend.count(debt, window.next)
-        return self.spend.share
+        if not arms.onboarding:
+            spend.count(debt, window.next)
+        return spend.share()
 
     def solved(self, mean: float, debt: float) -> None:
         """See arms.Planner."""
@@ -275,13 +255,14 @@ class Attempts(Capability):
         arms, tables = self.arms, self.tables
         if tables.names is not arms.names:
             self._fit(arms.names)
-        tables.refresh()
+        tables.views.refresh()
         planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
         plan = choice.plan
         if plan is not None and len(plan.steps) > 1:
             waits = self.waits.get(plan.steps[0].verify or "")
             if waits is not None:
                 waits.add(choice.request.request_id, choice.now, choice.seq)
+                self.journal.overdue_at = min(self.journal.overdue_at, waits.due)
 
     # What follows it.
 
@@ -293,9 +274,11 @@ class Attempts(Capability):
         found = self.evidence.verdict(event, record, plan, x, self.arms, now)
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
-            waits.give(self._given_seconds(event.verifier))
+            waits.came(event.request_id, self._given_seconds(event.verifier))
         if len(plan.steps) > 2:
             self._await(event.request_id, record, plan)
+        if self.waits:
+            self._next_overdue()
         return found
 
     def overdue(
@@ -309,8 +292,8 @@ class Attempts(Capability):
             }
         found: Sequence[str] = ()
         for waits in self.waits.values():
-            if waits.are_due(now):
-                found = [*found, *waits.overdue(records, now)]
+            found = [*found, *waits.overdue(records, now)]
+        self._next_overdue()
         return found
 
     def _await(self, request_id: str, record: RequestRecord, plan: Plan) -> None:
@@ -318,6 +301,9 @@ class Attempts(Capability):
         waits = self.waits.get(plan.steps[0].verify or "")
         if waits is not None:
             waits.add(request_id, record.decided_at, record.seq)
+
+    def _next_overdue(self) -> None:
+        self.journal.overdue_at = min((one.due for one in self.waits.values()), default=inf)
 
     def _given_seconds(self, verifier: str) -> float:
         pairs = self.evidence.pairs.get(verifier)
@@ -369,8 +355,12 @@ class Attempts(Capability):
         if piece != PIECE or not self.pieces:
             return None
         tables = self.tables
-        kept = [pack(tables.tables), list(self.named_by_slot.items()), pack(tables.signals)]
-        kept += [to_builtins(self.evidence.pairs), tables.labels, to_builtins(self.spend)]
+        kept: list[object] = [
+            pack(tables.tables),
+            list(self.named_by_slot.items()),
+            pack(tables.signals),
+        ]
+        kept += [to_builtins(self.evidence.pairs), tables.labels, self.spend.numbers]
         # A router that shares nothing has the bytes it had before.
         shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
         return orjson.dumps([*kept, *shared])
@@ -382,7 +372,7 @@ class Attempts(Capability):
             self.tables.labels = dict(found.labels)
             self.tables.restore(found.tables, found.signals, self.arms.names)
             self.named_by_slot, self.evidence.pairs = dict(found.named_by_slot), found.pairs
-            self.evidence.shared, self.spend = found.shared, found.spend
+            self.evidence.shared, self.spend = found.shared, PlannedSpend(*found.spend)
             for name, pairs in found.pairs.items():
                 self.tables.coming(name, pairs)
 

@@ -16,10 +16,12 @@ except ImportError as error:
         "Cython and a C compiler and run python build_kernel.py"
     ) from error
 
-from router_state.kernel.attempts.later_calls import Failures, expected_of, further
+from router_state.kernel.attempts.begun_plan import begin_plan
+from router_state.kernel.attempts.later_calls import Failures
 from router_state.kernel.attempts.planned_calls import Planning
 from router_state.kernel.attempts.plans import Looks, PlannedOptions
-from router_state.kernel.attempts.verdict_table import VerdictTable
+from router_state.kernel.attempts.spend_share import PlannedSpend
+from router_state.kernel.attempts.verdict_table import VerdictTable, Views
 from router_state.kernel.choosing.arm import Arm, log_price
 from router_state.kernel.choosing.candidates import Candidates
 from router_state.kernel.choosing.context import MAX_NORM, check
@@ -110,6 +112,7 @@ __all__ = [
     "Matrix",
     "Options",
     "PlannedOptions",
+    "PlannedSpend",
     "Planning",
     "Portfolio",
     "PosteriorSample",
@@ -121,7 +124,9 @@ __all__ = [
     "Total",
     "Vector",
     "VerdictTable",
+    "Views",
     "Window",
+    "begin_plan",
     "bounded",
     "check",
     "conclude_shifted",
@@ -129,8 +134,6 @@ __all__ = [
     "cost_piece",
     "estimate",
     "exp_of",
-    "expected_of",
-    "further",
     "learn_alone",
     "learn_bill",
     "learn_reward",

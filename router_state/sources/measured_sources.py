@@ -13,7 +13,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.record import Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
@@ -66,6 +66,7 @@ class MeasuredSources(Capability):
 
     __slots__ = ("calibration", "declared", "pairs")
     name = "sources"
+    declaration = DeclaredSources
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -86,16 +87,6 @@ class MeasuredSources(Capability):
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
         """See Capability."""
         return {"sources": to_builtins(declared)}
-
-    @classmethod
-    def pack_declared(cls, declared: DeclaredSources | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, data: Json | None) -> DeclaredSources | None:
-        """See Capability."""
-        return None if data is None else converted(data, DeclaredSources, "sources")
 
     def declare(self, declared: DeclaredSources | None, *, now: float) -> None:
         """See Capability; what is known of a source that is declared no more is forgotten."""

@@ -17,8 +17,8 @@ from router_state.kernel import VerdictTable
 from router_state.learning.guess import REWARDS
 from router_state.shared_numbers import ByModel, Numbers, Packed, packed
 from router_state.sources.measured_sources import MeasuredSources
-from studies.audit.request_labels import UNDECLARED, RequestLabels, SourceLabel
 from studies.history.happened import Billed, Declared, Happened, Rewarded
+from studies.history.request_labels import UNDECLARED, RequestLabels, SourceLabel
 from studies.simulate.cases import Case
 
 
@@ -120,7 +120,7 @@ class VerdictsSeen:
                 found.setdefault(model, {})[name] = numbers
         return found
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Take nothing: a history is over."""
 
     def _learned(self, name: str, verifier: Verifier) -> dict[str, Numbers]:

@@ -1,19 +1,6 @@
-from router_state.kernel.attempts.planned_calls import Planning
-from router_state.kernel.attempts.plans import Looks
-from router_state.kernel.choosing.candidates import Candidates
-
 class Failures:
     count: int
     sum: float
     def __init__(self, count: int = 0, sum: float = 0.0) -> None: ...
     def gap(self, reward: float, alike: float) -> float: ...
     def and_one(self, reward: float, given: float) -> Failures: ...
-
-def expected_of(
-    seen: Candidates,
-    looks: Looks,
-    calls: list[tuple[int, int]],
-    stops: list[tuple[str, float, float]],
-    looked: bool,
-) -> tuple[float, float, list[tuple[int, int, float, float, float]]]: ...
-def further(plans: Planning, first: int, look: int, second: int) -> tuple[int, int, int] | None: ...

@@ -11,7 +11,7 @@ from libc.math cimport sqrt
 
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
-from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN, PENALTY, ROW
+from router_state.kernel.choosing.candidates cimport Candidates, MEAN, PENALTY, ROW
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
 
@@ -22,9 +22,6 @@ cdef class Failures:
     Attributes:
         count: how many there are; sum: Σz of them.
     """
-
-    cdef public Index count
-    cdef public Real sum
 
     def __init__(self, Index count=0, Real sum=0.0):
         self.count, self.sum = count, sum
@@ -57,55 +54,6 @@ cdef Real deviation(Real reward, Real given) noexcept:
     return (sure(given) - r) / sqrt(r * (1.0 - r))
 
 
-def expected_of(Candidates seen, Looks looks, list calls, list stops, Flag looked):
-    """Return what is expected of a plan: its reward, its dollars, and of each call its arm, its
-    look, the probability that it is made, the reward that its answer loses at ρ = 1 because none
-    before it passed, and the dollars of the call.
-
-    Args:
-        calls: (arm, look) of each; stops: by look the verifier, the least verdict that passes, and
-            the dollars of a verdict.
-        looked: whether the last answer is verified, too.
-    """
-    total: Real = 0.0
-    usd: Real = 0.0
-    reached: Real = 1.0
-    # The product of ratios is what a plan's record computes, to the bit.
-    chance: Real = 1.0
-    alike: Real = 0.0
-    failed: Real = 0.0
-    found = []
-    last: Index = len(calls) - 1
-    number: Index = 0
-    call: tuple
-    for call in calls:
-        arm: Index = call[0]
-        look: Index = call[1]
-        if not 0 <= look < looks.L or len(call) != 2:
-            raise IndexError(f"there is no look {look} at {arm}")
-        row: Floats = behind(seen._values, seen.row(arm))
-        gap: Real = lost(number, failed, row[MEAN], alike)
-        mean: Real = row[MEAN] - alike * gap
-        found.append((arm, look, reached, gap, row[COST]))
-        stop: tuple = stops[look]
-        fee: Real = stop[2] if looked or number < last else 0.0
-        usd += chance * row[COST]
-        usd += chance * fee
-        if number == last:
-            total += reached * mean
-            break
-        r: Real = sure(mean)
-        t: Real = looks.passes(look, arm)
-        fails: Real = 1.0 - t * r - looks.slips(look, arm) * (1.0 - r)
-        total += reached * (mean - (1.0 - t) * r)
-        chance *= reached * fails / reached if reached > 0.0 else 0.0
-        reached *= fails
-        failed += deviation(row[MEAN], given_failed(r, t, fails))
-        alike = looks.alike(look)
-        number += 1
-    return total, usd, found
-
-
 cdef Real given_failed(Real r, Real t, Real fails) noexcept:
     """Return the probability that an answer is right although it did not pass; a look that passes
     wrong answers more often than right ones says nothing.
@@ -113,7 +61,7 @@ cdef Real given_failed(Real r, Real t, Real fails) noexcept:
     return min((1.0 - t) * r / fails, r) if fails > 0.0 else r
 
 
-def further(Planning plans, Index first, Index look, Index second):
+cdef further(Planning plans, Index first, Index look, Index second):
     """Return what is better than the second call of a plan if the first answer does not pass:
     (arm, look, arm), the last called if the other does not pass, either; None: nothing.
 

@@ -23,9 +23,9 @@ cdef class Planning:
     cdef Floats arm(self, Index k) noexcept
     cdef Flag is_open(self, Index k) noexcept
     cdef Flag may_win(self, Index k) noexcept
-    cpdef tuple choose(self, Index b, Real tried, Chance chance)
-    cdef Index _first_look(self)
-    cpdef best(self, Index b, Flag hopeful=*)
+    cdef (Index, Index, Index, Flag, Real, Real) choose(self, Index b, Real tried, Chance chance)
+    cdef Index first_look(self)
+    cdef (Index, Index, Index, Real) _best(self, Index b, Flag hopeful)
     cdef Real _first(self, Index first, Real tried, Index known, Real total)
     cdef Index _other(self, Index b)
     cdef Floats _lines(self, Index b, Flag hopeful) except NULL

@@ -3,7 +3,6 @@ from collections.abc import Collection
 from router_state.kernel.attempts.plans import Looks
 from router_state.kernel.choosing.candidates import Candidates
 from router_state.kernel.costs.cost_model import CostModel
-from router_state.kernel.numbers.randomness import Chance
 
 class Planning:
     def __init__(
@@ -17,9 +16,6 @@ class Planning:
         most_usd: float,
         shut: Collection[int] = (),
     ) -> None: ...
-    def choose(
-        self, b: int, tried: float, chance: Chance
-    ) -> tuple[int, int, int, bool, float, float]: ...
     def best(self, b: int, hopeful: bool = False) -> tuple[int, int, int, float] | None: ...
     def chances(self, b: int, first: int, tried: float) -> tuple[float, float, float]: ...
     def chance_of_first(self, first: int, tried: float) -> float: ...

@@ -107,7 +107,7 @@ cdef class Planning:
         spread: Real = sqrt(own[DEVIATION] * own[DEVIATION] + top[DEVIATION] * top[DEVIATION])
         return own[WORTH] + HARDLY * spread >= top[WORTH]
 
-    cpdef tuple choose(self, Index b, Real tried, Chance chance):
+    cdef (Index, Index, Index, Flag, Real, Real) choose(self, Index b, Real tried, Chance chance):
         """Choose among a call of the b-th arm alone, whose draw is best, and its plans: return the
         arm that is called first, a look, the second arm (−1: none), whether a look is worth its
         dollars, the propensity, and that of the first call. Without a plan the look is the first
@@ -121,10 +121,10 @@ cdef class Planning:
         looks = True
         alone, made, trial = 0, 1, 2
         how: Index = made
-        found = self.best(b)
-        if found is None:
-            how, found = trial, self.best(b, True)
-            if found is None:
+        found = self._best(b, False)
+        if found[0] < 0:
+            how, found = trial, self._best(b, True)
+            if found[0] < 0:
                 # Once in a while all the same: a verifier may have become better.
                 how, looks = alone, chance.next() < tried
             elif not chance.next() < tried:
@@ -138,24 +138,29 @@ cdef class Planning:
             first = max(self._first(k, tried, b, each[0] + each[1] + each[2]), chosen)
         return (
             k,
-            self._first_look() if found is None else found[1],
+            self.first_look() if found[0] < 0 else found[1],
             -1 if how == alone else found[2],
             looks,
             chosen,
             first,
         )
 
-    cdef Index _first_look(self):
+    cdef Index first_look(self):
         """Return the first look that the request can have; 0 if it can have none."""
         for look in range(self.sure.L):
             if self.allows(look):
                 return look
         return 0
 
-    cpdef best(self, Index b, Flag hopeful=False):
+    def best(self, Index b, Flag hopeful=False):
         """Return the plan that is better than a call of the b-th arm alone by the most, as that was
         drawn, and ends with it or begins with it: (first, look, second, gain); None: there is
         none."""
+        found = self._best(b, hopeful)
+        return None if found[0] < 0 else found
+
+    cdef (Index, Index, Index, Real) _best(self, Index b, Flag hopeful):
+        """See `best`; the first arm is −1 where there is no plan."""
         lines: Floats = self._lines(b, hopeful)
         z: Real = self.seen.score_at(ROW * b)
         L: Index = self.sure.L
@@ -166,7 +171,7 @@ cdef class Planning:
             if more > gain:
                 gain, found = more, i
         if found < 0:
-            return None
+            return -1, -1, -1, 0.0
         k: Index = found // L
         return k, found % L, (self._other(b) if k == b else b), gain
 

@@ -32,4 +32,3 @@ cdef class PlannedOptions(Options):
     cdef Floats parts
     cdef Floats part(self, Index k, Index look) noexcept
     cdef void _prepare(self)
-    cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room)

@@ -61,7 +61,7 @@ cdef extern from "vectored.h":
 cdef extern from *:
     """
     VECTORED static void wide_second_best(
-        double*, double*, double*, double*, double, double, Py_ssize_t
+        double*, double*, double*, double*, double, double, double, Py_ssize_t
     );
     VECTORED static void wide_plan_rows(
         double*, double*, double*, double, double, double, Py_ssize_t
@@ -70,7 +70,7 @@ cdef extern from *:
     VECTORED static void wide_plan_parts(
         double*, double*, double*, double*, double, double, double, double, Py_ssize_t
     );
-    VECTORED static void wide_begin_rows(double*, double*, double, Py_ssize_t);
+    VECTORED static void wide_begin_rows(double*, double*, Py_ssize_t);
     """
 
 
@@ -200,16 +200,16 @@ cdef class PlannedOptions(Options):
         if price >= FAR:
             Options.choose(self, price)
             return
-        self.compete(price)
         n, K, looks = self.n, self.K, self.looks
         scores: Floats = self.values
         costs: Floats = behind(scores, K * n)
         room: Floats = behind(self.parts, (K + 3 * K * looks.L) * WIDTH)
-        self._begin(price, scores, costs, room)
+        begin_rows(room, self.own, n)
         for k in range(K):
-            if looks.is_known(k):
-                own: Floats = behind(self.parts, k * WIDTH)
-                two_best(behind(scores, k * n), behind(costs, k * n), own, room, k, price, n)
+            own: Floats = behind(self.parts, k * WIDTH)
+            score: Floats = behind(scores, k * n)
+            least: Real = OPEN if looks.is_known(k) else -NEVER
+            two_best(score, behind(costs, k * n), own, room, k, least, price, n)
         for k in range(K):
             for look in range(looks.L):
                 fee: Real = looks.fee(look) if self._in_dollars else 0.0
@@ -220,18 +220,6 @@ cdef class PlannedOptions(Options):
             total += room[BEST_SCORE * WIDTH + row]
             dollars += room[BEST_USD * WIDTH + row]
         self.total, self.dollars = total, dollars
-
-    cdef void _begin(self, Real price, Floats scores, Floats costs, Floats room):
-        """Write each context's best arm: so far it is the best option, and none may be called
-        second.
-        """
-        n: Index = self.n
-        won: Floats = behind(costs, (self.K + 1) * n)
-        for row in range(n):
-            b: Index = whole(won[row])
-            room[BEST_SCORE * WIDTH + row] = scores[b * n + row]
-            room[BEST_USD * WIDTH + row] = costs[b * n + row]
-        begin_rows(room, self.own, price, n)
 
 
 cdef void deviations "wide_deviations"(Floats rewards, Floats found, Index n) noexcept:
@@ -255,11 +243,11 @@ cdef void plan_parts "wide_plan_parts"(
         own[2 * WIDTH + row] = alike * spreads[row]
 
 
-cdef void begin_rows "wide_begin_rows"(Floats room, Floats own, Real price, Index n) noexcept:
-    """Let each context's best arm be its best option, and no arm be called second so far."""
+cdef void begin_rows "wide_begin_rows"(Floats room, Floats own, Index n) noexcept:
+    """Let each context have no option so far, and no arm be called second."""
     for row in range(n):
-        best: Real = room[BEST_SCORE * WIDTH + row] - price * room[BEST_USD * WIDTH + row]
-        room[BEST_VALUE * WIDTH + row] = best
+        room[BEST_VALUE * WIDTH + row] = NEVER
+        room[BEST_SCORE * WIDTH + row] = room[BEST_USD * WIDTH + row] = 0.0
         room[WON * WIDTH + row], room[MULTIPLE * WIDTH + row] = -1.0, own[row]
         room[SCORE * WIDTH + row] = room[VALUE * WIDTH + row] = NEVER
         room[OTHER_SCORE * WIDTH + row] = room[OTHER_VALUE * WIDTH + row] = NEVER
@@ -268,16 +256,23 @@ cdef void begin_rows "wide_begin_rows"(Floats room, Floats own, Real price, Inde
 
 
 cdef void two_best "wide_second_best"(
-    Floats scores, Floats costs, Floats spreads, Floats room, Real k, Real price, Index n
+    Floats scores, Floats costs, Floats spreads, Floats room, Real k, Real least, Real price, Index n
 ) noexcept:
-    """Let the k-th arm be a context's best or second-best to be called second, where it is better
-    than that one so far."""
+    """Let a call of the k-th arm alone be a context's option where it is better than the best so
+    far, and the best or second-best to be called second where its score is at least `least`.
+    """
     for row in range(n):
         score: Real = scores[row]
         usd: Real = costs[row]
         spread: Real = spreads[row]
         value: Real = score - price * usd
-        value = value if score >= OPEN else NEVER
+        option: Real = room[BEST_VALUE * WIDTH + row]
+        option_score: Real = room[BEST_SCORE * WIDTH + row]
+        option_usd: Real = room[BEST_USD * WIDTH + row]
+        room[BEST_VALUE * WIDTH + row] = value if value > option else option
+        room[BEST_SCORE * WIDTH + row] = score if value > option else option_score
+        room[BEST_USD * WIDTH + row] = usd if value > option else option_usd
+        value = value if score >= least else NEVER
         best: Real = room[VALUE * WIDTH + row]
         best_score: Real = room[SCORE * WIDTH + row]
         best_usd: Real = room[USD * WIDTH + row]

@@ -27,15 +27,11 @@ class VerdictTable:
     ) -> tuple[float, float]: ...
     def tells(self, k: int, j: int, reward: float, noise: float) -> tuple[float, float]: ...
     def likelihoods(self, k: int, edge: int, deviations: float) -> tuple[float, float]: ...
-    def show(
-        self,
-        look: int,
-        usd: float,
-        sure: Looks,
-        likely: Looks,
-        hopeful: Looks,
-        away: float,
-        apart: float,
-        comes: float,
-        come: list[float],
-    ) -> None: ...
+    def expect(self, usd: float, share: float, shares: list[float]) -> None: ...
+
+class Views:
+    sure: Looks
+    likely: Looks
+    hopeful: Looks
+    def __init__(self, tables: list[VerdictTable], K: int, away: float, apart: float) -> None: ...
+    def refresh(self) -> None: ...

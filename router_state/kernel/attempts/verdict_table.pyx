@@ -55,7 +55,7 @@ cdef class VerdictTable:
 
     Attributes:
         exact: whether verdicts are the truth, so that there is nothing to learn.
-        is_stale: whether `show` has anything to write.
+        is_stale: whether looks have to be computed anew.
         J, K: numbers of bins and of models; names: names of the models, in the order of their rows.
         array: h_j and its variances (2J), ρ and its variance; then of each model h_aj, its
             variances, numbers of verdicts and of labels by bin, and the model's mean reward (4J +
@@ -88,12 +88,13 @@ cdef class VerdictTable:
         self.array = np.concatenate([self.array[: 2 * J + 2], *rows])
         self.values = view(self.array)
         self.names, self.K = tuple(names), len(names)
-        self._held = block(self.K)
+        self._held = block(2 * self.K)
         self._stale = of_block(self._held)
-        self.renew()
+        self._comes = behind(self._stale, self.K)
+        self.expect(0.0, 1.0, [1.0] * self.K)
 
     cpdef renew(self):
-        """Have the next `show` write the rows of all models."""
+        """Have the looks at all models' answers computed anew."""
         self.is_stale = True
         for k in range(self.K):
             self._stale[k] = 1.0
@@ -291,46 +292,40 @@ cdef class VerdictTable:
                 slipped += share * (1.0 - right)
         return passed / rights, slipped / wrongs
 
-    def show(
-        self,
-        Index look,
-        Real usd,
-        Looks sure,
-        Looks likely,
-        Looks hopeful,
-        Real away,
-        Real apart,
-        Real comes,
-        list come,
-    ):
-        """Write `likelihoods` into looks, at worst, as expected and at best: those of the models
-        whose rows have changed since the last call, or of all after `renew`.
+    def expect(self, Real usd, Real share, list shares):
+        """Set the dollars of a verdict, the share of the awaited verdicts that come, and that of the
+        verdicts on each model's answers. Without a verdict an answer passes.
+        """
+        if len(shares) != self.K:
+            raise ValueError(f"{len(shares)} shares of verdicts are not those of {self.K} models")
+        self._usd = share * usd
+        for k in range(self.K):
+            self._comes[k] = shares[k]
+        self.renew()
+
+    cdef show(self, Index look, Views views):
+        """Write `likelihoods` into looks: those of the models whose rows have changed since the
+        last call, or of all after `renew`.
 
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
-            usd: dollars of a verdict. away: deviations of `sure` and `hopeful`; apart: those by
-                which ρ is higher in `sure`.
-            comes: share of the verdicts that come; come: that on each model's answers. Without a
-                verdict an answer passes.
         """
-        if len(come) != self.K:
-            raise ValueError(f"{len(come)} shares of verdicts are not those of {self.K} models")
         held = scratch(4 * self.J)
         room: Floats = of_block(held)
         rho: Real = self.values[2 * self.J]
-        most: Real = min(rho + apart * sqrt(self.values[2 * self.J + 1]), 1.0)
+        most: Real = min(rho + views.apart * sqrt(self.values[2 * self.J + 1]), 1.0)
         for number in range(look, look + self.J - 1):
-            sure.charge(number, comes * usd, most)
-            likely.charge(number, comes * usd, rho)
-            hopeful.charge(number, comes * usd, rho)
+            views.sure.charge(number, self._usd, most)
+            views.likely.charge(number, self._usd, rho)
+            views.hopeful.charge(number, self._usd, rho)
         for k in range(self.K):
             if self._stale[k] > 0.0:
-                self._spread(self.row_of(k), away, room)
-                share: Real = come[k]
+                self._spread(self.row_of(k), views.away, room)
+                share: Real = self._comes[k]
                 for edge in range(1, self.J):
-                    self._write(sure, look, k, edge, -1, share, room)
-                    self._write(likely, look, k, edge, 0, share, room)
-                    self._write(hopeful, look, k, edge, 1, share, room)
+                    self._write(views.sure, look, k, edge, -1, share, room)
+                    self._write(views.likely, look, k, edge, 0, share, room)
+                    self._write(views.hopeful, look, k, edge, 1, share, room)
                 self._stale[k] = 0.0
         self.is_stale = False
 
@@ -340,6 +335,35 @@ cdef class VerdictTable:
         right, wrong = self._shares(edge, more, room)
         passes: Real = 1.0 - comes * (1.0 - right)
         looks.set(look + edge - 1, k, passes, 1.0 - comes * (1.0 - wrong))
+
+
+cdef class Views:
+    """The looks at answers as the tables of all verifiers have them.
+
+    Args:
+        tables: a table for each verifier; looks are numbered in their order.
+        K: number of models.
+        away: posterior deviations by which verdicts tell less in `sure`, and more in `hopeful`;
+            apart: those by which ρ is higher in `sure`.
+
+    Attributes:
+        sure, likely, hopeful: the shares of answers that looks pass, at worst, as expected and at
+            best.
+    """
+
+    def __init__(self, list tables, Index K, Real away, Real apart):
+        L: Index = sum([table.J - 1 for table in tables])
+        self.sure, self.likely, self.hopeful = Looks(L, K), Looks(L, K), Looks(L, K)
+        self.tables, self.away, self.apart = tables, away, apart
+
+    cpdef refresh(self):
+        """Compute the shares anew where a table has changed."""
+        look: Index = 0
+        for one in self.tables:
+            table: VerdictTable = one
+            if table.is_stale:
+                table.show(look, self)
+            look += table.J - 1
 
 
 cdef Real bounded(Real reward) noexcept:

@@ -227,9 +227,9 @@ def test_a_router_goes_on_to_the_bit_from_what_is_stored(later: list[dict[str, V
     other = thaw(freeze(one), {key: np.array([0.0, 1.0]) for key in one.records})
     for each in (one, other):
         assert freeze(each) == freeze(one)
-        having(each.state, Attempts).tables.refresh()
+        having(each.state, Attempts).tables.views.refresh()
     assert np.array_equal(
-        *(having(each.state, Attempts).tables.sure.array for each in (one, other))
+        *(having(each.state, Attempts).tables.views.sure.array for each in (one, other))
     )
     rng = np.random.default_rng(9)
     for number in range(60):

@@ -216,13 +216,13 @@ def test_a_share_of_verdicts_is_learned_by_model() -> None:
     assert small < comes.share < middle
     assert middle - small > 0.3
     # An answer without a verdict passes: so more of the small model's answers do.
-    likely = capability.tables.likely
+    likely = capability.tables.views.likely
     restored = thaw(freeze(one), dict.fromkeys(one.records, X))
     again = having(restored.state, Attempts).tables
     assert again.comes == capability.tables.comes
-    again.refresh()
-    capability.tables.refresh()
-    assert (again.likely.array == likely.array).all()
+    again.views.refresh()
+    capability.tables.views.refresh()
+    assert (again.views.likely.array == likely.array).all()
 
 
 def judged_too(max_attempts: int = 2) -> Played:

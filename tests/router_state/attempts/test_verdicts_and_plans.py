@@ -467,7 +467,7 @@ def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -
     numbers[:2], numbers[2:4] = (-apart, apart), (1.0, 1.0)
     tables.tables["tests"].restore(numbers.tolist())
     tables.keep(one.state.arms.names)
-    tables.refresh()
+    tables.views.refresh()
     arms, chance, done = one.state.arms, Chance(7), Counter[tuple[int, ...]]()
     limits: dict[str, Any] = {"per_dollar": price, "left_usd": 1.0, "most_usd": 1.0}
     tried, n = 0.3, 4000
@@ -475,7 +475,7 @@ def test_propensities_are_the_frequencies_of_draws(price: float, apart: float) -
         seen = one.state.policy.look(one.state, Asked("q", X))
         arms.draw(seen, price, chance)
         b = seen.leader()
-        plans = Planning(seen, arms.costs, tables.sure, tables.hopeful, **limits)
+        plans = Planning(seen, arms.costs, tables.views.sure, tables.views.hopeful, **limits)
         found = plans.best(b)
         if found is None and chance.random() < tried:
             found = plans.best(b, hopeful=True)

@@ -6,22 +6,22 @@ rule out a second call. So requests cost more or less than the solution says. Th
 and λ_t is solved for the target divided by this ratio. All dollars are in budgets of a request.
 """
 
-from __future__ import annotations
+from libc.math cimport isfinite
 
-import math
+from router_state.kernel.numbers.words cimport Index, Real
+from router_state.kernel.pacing.debt import HORIZON as _HORIZON
+from router_state.kernel.pacing.window import WINDOW as _WINDOW
 
-from msgspec import Struct
-
-from router_state.kernel import HORIZON, WINDOW
-
-REMEMBERED = 5.0 * HORIZON
+cdef Real HORIZON = _HORIZON
+cdef Index WINDOW = _WINDOW
+cdef Real REMEMBERED = 5.0 * HORIZON
 """Requests after which older ones fade; `HORIZON` requests with the expected cost are assumed
 before them."""
-MOST_FACTOR = 2.0
+cdef Real MOST_FACTOR = 2.0
 """Largest factor between the cost of requests and the expected cost that is believed."""
 
 
-class PlannedSpend(Struct, array_like=True, gc=False):
+cdef class PlannedSpend:
     """The charges of requests since the first solution, and the costs that solutions expected.
 
     Attributes:
@@ -30,35 +30,41 @@ class PlannedSpend(Struct, array_like=True, gc=False):
         debt: the debt at the last solution; slot: the slot of the window that came next.
     """
 
-    charged: float = 0.0
-    expected: float = 0.0
-    mean: float = 0.0
-    debt: float = 0.0
-    slot: int = 0
+    def __init__(self, Real charged=0.0, Real expected=0.0, Real mean=0.0, Real debt=0.0, Index slot=0):
+        self.charged, self.expected, self.mean = charged, expected, mean
+        self.debt, self.slot = debt, slot
 
     @property
-    def share(self) -> float:
+    def numbers(self):
+        """The numbers of which the constructor makes the same sums."""
+        return self.charged, self.expected, self.mean, self.debt, self.slot
+
+    cpdef Real share(self):
         """Return the cost of requests as a share of the cost that solutions expect."""
-        found = (HORIZON + self.charged) / (HORIZON + self.expected)
+        found: Real = (HORIZON + self.charged) / (HORIZON + self.expected)
         return min(max(found, 1.0 / MOST_FACTOR), MOST_FACTOR)
 
-    def count(self, debt: float, slot: int) -> None:
+    cpdef void count(self, Real debt, Index slot):
         """Count the requests since the last solution. The debt has grown by what these requests and
         the bills since were charged, less one budget for each request.
         """
-        n = (slot - self.slot) % WINDOW
+        n: Index = (slot - self.slot) % WINDOW
         if self.mean > 0.0 and n:
-            fades = 1.0 - n / REMEMBERED
+            fades: Real = 1.0 - n / REMEMBERED
             self.charged = max(fades * self.charged + debt - self.debt + n, 0.0)
             self.expected = fades * self.expected + n * self.mean
 
-    def solved(self, mean: float, debt: float, slot: int) -> None:
+    cpdef void solved(self, Real mean, Real debt, Index slot):
         """Note a solution."""
         self.mean, self.debt, self.slot = mean, debt, slot
 
     @property
-    def is_sound(self) -> bool:
-        """Tell whether the sums are possible."""
-        numbers = (self.charged, self.expected, self.mean, self.debt)
+    def is_sound(self):
+        """Whether the sums are possible."""
         counts = min(self.charged, self.expected, self.mean) >= 0.0 and 0 <= self.slot < WINDOW
-        return counts and all(map(math.isfinite, numbers))
+        sums = isfinite(self.charged) and isfinite(self.expected)
+        return bool(counts and sums and isfinite(self.mean) and isfinite(self.debt))
+
+
+# For Python, which does not see numbers of C.
+globals().update(MOST_FACTOR=MOST_FACTOR, REMEMBERED=REMEMBERED)
