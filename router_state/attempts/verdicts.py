@@ -301,6 +301,7 @@ class Attempts(Capability):
         waits = self.waits.get(plan.steps[0].verify or "")
         if waits is not None:
             waits.add(request_id, record.decided_at, record.seq)
+            self._next_overdue()
 
     def _next_overdue(self) -> None:
         self.journal.overdue_at = min((one.due for one in self.waits.values()), default=inf)

@@ -241,6 +241,19 @@ def test_another_verifiers_verdict_keeps_no_money_for_an_overdue_one() -> None:
     assert one.records[name].awaited_usd == 0.0
 
 
+def test_money_behind_an_overdue_verdict_is_let_go_after_a_failed_try_as_well() -> None:
+    one, name = held(started())
+    at = one.records[name].decided_at
+    one.settle(name, 1e-5, revision=1, status="error")
+    one.decide("next", X, now=at + 1000.0)
+    assert one.records[name].awaited_usd > 0.0  # the second call follows a failure
+    one.settle("next", 1e-5)
+    one.settle(name, 1e-5, revision=2)
+    assert one.records[name].awaited_usd > 0.0
+    one.decide("after", X, now=at + 1001.0)
+    assert one.records[name].awaited_usd == 0.0
+
+
 def test_money_for_a_third_call_behind_an_overdue_verdict_is_let_go() -> None:
     one, name = held(started(max_attempts=3))
     for number in range(1000, 1300):
