@@ -274,7 +274,6 @@ class Attempts(Capability):
         arms, tables = self.arms, self.tables
         if tables.names is not arms.names:
             self._fit(arms.names)
-        tables.views.refresh()
         planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
         plan = choice.plan
         if plan is not None and len(plan.steps) > 1:
