@@ -42,15 +42,17 @@ def plan(
     choice: Choice,
     chance: Chance,
     budget_usd: float | None,
-) -> None:
-    """Plan what follows the call of the model whose draw is best."""
+) -> Plan | None:
+    """Plan what follows the call of the model whose draw is best; return the plan, if there is
+    one.
+    """
     shut, fields = EVERY_LOOK, choice.request.fields
     if fields is not None:
         shut = tables.shut(fields.get("attempts"))
-    if len(shut) == len(tables.looks):
-        if choice.propensity <= 0.0:
-            choice.propensity = choice.seen.chance_of(choice.k)
-        return
+        if len(shut) == len(tables.looks):
+            if choice.propensity <= 0.0:
+                choice.propensity = choice.seen.chance_of(choice.k)
+            return None
     most_calls = declared.max_attempts
     # The duals are solved for plans of two calls; what a third one costs more, their debts make up
     # for. A third call that begins late is slow whatever its own time, so that the price of a slow
@@ -73,5 +75,7 @@ def plan(
         inf if budget_usd is None else LOOKED * budget_usd,
         chance,
     )
-    if steps:
-        choice.plan = Plan(steps, NOTHINGS[len(steps)], first)
+    if not steps:
+        return None
+    choice.plan = made = Plan(steps, NOTHINGS[len(steps)], first)
+    return made

@@ -63,9 +63,10 @@ class VerdictWaits:
         self.queue = [(at, n - len(opened), name) for n, (name, at) in enumerate(opened.items())]
         heapify(self.queue)
 
-    def add(self, request_id: str, decided_at: float, seq: int) -> None:
-        """Add a request that was just decided."""
+    def add(self, request_id: str, decided_at: float, seq: int) -> float:
+        """Add a request that was just decided; return the time at which its verdict is overdue."""
         heappush(self.queue, (decided_at, seq, request_id))
+        return decided_at + self.seconds
 
     def came(self, request_id: str, given_seconds: float) -> None:
         """Note a verdict; mostly the one that is awaited longest."""

@@ -268,19 +268,20 @@ class Attempts(Capability):
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
         """See Capability."""
-        if not self.declared.verifiers:
+        declared = self.declared
+        if not declared.verifiers:
             return
         assert isinstance(chance, Chance)  # as the only profile with verifiers made it
         arms, tables = self.arms, self.tables
         if tables.names is not arms.names:
             self._fit(arms.names)
-        planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
-        plan = choice.plan
+        plan = planning.plan(tables, declared, arms, choice, chance, budget_usd)
         if plan is not None and len(plan.steps) > 1:
             waits = self.waits.get(plan.steps[0].verify or "")
             if waits is not None:
-                waits.add(choice.request.request_id, choice.now, choice.seq)
-                self.journal.overdue_at = min(self.journal.overdue_at, waits.due)
+                due = waits.add(choice.request.request_id, choice.now, choice.seq)
+                if due < self.journal.overdue_at:
+                    self.journal.overdue_at = due
 
     # What follows it.
 
