@@ -280,8 +280,7 @@ class Attempts(Capability):
             waits = self.waits.get(plan.steps[0].verify or "")
             if waits is not None:
                 due = waits.add(choice.request.request_id, choice.now, choice.seq)
-                if due < self.journal.overdue_at:
-                    self.journal.overdue_at = due
+                self.journal.overdue_at = min(due, self.journal.overdue_at)
 
     # What follows it.
 
@@ -294,7 +293,7 @@ class Attempts(Capability):
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
             waits.came(event.request_id, self._given_seconds(event.verifier))
-            self._next_overdue()
+            self.journal.overdue_at = self._next_overdue()
         return found
 
     def overdue(
@@ -309,11 +308,11 @@ class Attempts(Capability):
         found: Sequence[str] = ()
         for waits in self.waits.values():
             found = [*found, *waits.overdue(records, now)]
-        self._next_overdue()
+        self.journal.overdue_at = self._next_overdue()
         return found
 
-    def _next_overdue(self) -> None:
-        self.journal.overdue_at = min((one.due for one in self.waits.values()), default=inf)
+    def _next_overdue(self) -> float:
+        return min((one.due for one in self.waits.values()), default=inf)
 
     def _given_seconds(self, verifier: str) -> float:
         pairs = self.evidence.pairs.get(verifier)
@@ -390,6 +389,8 @@ class Attempts(Capability):
             yield "pairs of verdicts and labels"
         if not self.spend.is_sound:
             yield "spend of requests with plans"
+        if self.waits and self.journal.overdue_at != self._next_overdue():
+            yield "time of the next overdue verdict"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""
