@@ -89,7 +89,7 @@ class VerdictWaits:
         is found once.
         """
         found: list[str] = []
-        while self.due <= now and len(found) < MOST_AT_ONCE:
+        while self.queue and self.due <= now and len(found) < MOST_AT_ONCE:
             decided_at, _, name = heappop(self.queue)
             record = records.get(name)
             # A request that was forgotten may have been asked for again.
