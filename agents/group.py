@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agents.interfaces import Decided
 from agents.table.parking import Parked
+from agents.table.router_records import Decided
 from ground.messages import Message, Record
 from ground.traces import Headers
 from schemas.families import FamilyEstimated

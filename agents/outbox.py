@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from agents.group import Answers
 from ground.boundary import Produce
-from ground.messages import Message, Raw, headers_of, trace_of_message
+from ground.messages import Message, Raw, headers_of, key_text, trace_of_message
 from schemas import dlq, refusals
 from schemas.dlq import DeadLetter
 from schemas.event import encode
@@ -89,8 +89,8 @@ class DeadLetters:
         refusal = refusal_of(message, letter, topic=message.topic.removeprefix(self._prefix))
         if refusal is not None:
             key = refusal.router_id.encode()
-            told = await produce(self._prefix + refusals.TOPIC, encode(refusal), key, headers=trace)
-            deliveries.append(told)
+            topic = self._prefix + refusals.TOPIC
+            deliveries.append(await produce(topic, encode(refusal), key, headers=trace))
         self._count(letter.reason)
         return deliveries
 
@@ -160,7 +160,7 @@ def refusal_of(message: Raw, letter: DeadLetter, *, topic: str) -> EventRefused 
     routers: tuple[object, ...] = (
         named.get("router_id"),
         getattr(message, "router_id", None),
-        _text(message.key),
+        key_text(message),
     )
     for router_id in routers:
         for request_id in (named.get("request_id"), getattr(message, "request_id", None), None):
@@ -187,10 +187,6 @@ def _named(value: bytes | None) -> dict[str, object]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _text(key: bytes | None) -> str:
-    return (key or b"").decode(errors="replace")
 
 
 def _forwarded(message: Message) -> list[tuple[str, bytes]]:

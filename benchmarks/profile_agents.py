@@ -23,9 +23,8 @@ from typing import Any
 import click
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from agents.feedback import book_feedback
 from agents.publishing import publish
-from agents.routing import route_requests
+from agents.requests import book_feedback, route_requests
 from agents.table.recovered import Recovered
 from benchmarks.in_memory import InMemory
 from benchmarks.report import print_figures, print_table

@@ -31,8 +31,8 @@ def sentence(alert: AlertRaised) -> str:
                 f"{alert.model} can't be afforded: a call costs {times(alert.size)} the "
                 f"budget{takes}"
             )
-        case kind if kind in TOLD:
-            return TOLD[kind](alert)
+        case kind if kind in WORDS_OF:
+            return WORDS_OF[kind](alert)
         # A newer worker may raise kinds that this program has never heard of: a name and its
         # numbers say more than nothing.
         case kind:
@@ -212,7 +212,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-TOLD: Mapping[str, Callable[[AlertRaised], str]] = {
+WORDS_OF: Mapping[str, Callable[[AlertRaised], str]] = {
     "drift": _drift,
     "recovered": _drift,
     "cap_reached": _of_money,

@@ -50,6 +50,11 @@ class Record(Message, Protocol):
     def headers(self) -> Sequence[tuple[str, bytes]]: ...
 
 
+def key_text(message: Raw) -> str:
+    """Return a message's key as text: the router or the pool that it is about."""
+    return (message.key or b"").decode(errors="replace")
+
+
 def headers_of(message: Message) -> list[tuple[str, bytes]]:
     """Return a message's headers as pairs; a parked message has only those of its trace."""
     headers = getattr(message, "headers", None) or ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 from weakref import ref
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from numpy.random import Generator
 
 from router_state.arms import Arms
@@ -22,7 +22,7 @@ from router_state.config import Matrix, Price, Vector
 from router_state.events import Judged, OfCapability, Verified
 from router_state.kernel import Chance
 from router_state.pacing.pacer import Pacer
-from router_state.packing.framing import Framed, Json
+from router_state.packing.framing import Framed, Json, converted
 from router_state.plan import Plan, Taught, Verdict
 from router_state.record import Label, Records, RequestRecord, Weighed
 from router_state.shared_numbers import ByModel
@@ -41,6 +41,7 @@ class Capability:
 
     Attributes:
         name: of its declaration in `RouterConfig.capabilities`, for good.
+        declaration: type of what `read` returns, by which it is stored.
         undeclared: whether a router that does not declare the capability may need it. Such a
             router has the capability from its first request that names a session or a capability's
             field, or from its first failed call.
@@ -51,6 +52,7 @@ class Capability:
 
     __slots__ = ("_arms", "journal", "offset")
     name: ClassVar[str]
+    declaration: ClassVar[type[object]] = object
     undeclared: ClassVar[bool] = False
     carries: ClassVar[bool] = False
     undeclared_hooks: ClassVar[frozenset[str]] = frozenset()
@@ -94,14 +96,14 @@ class Capability:
         """Return the declaration as JSON, to be stored under the capability's name; None: nothing
         is stored.
         """
-        return None
+        return None if declared is None else to_builtins(declared)
 
     @classmethod
     def unpack_declared(cls, kept: Json | None) -> object | None:
         """Return the declaration that `pack_declared` has packed. Raises DamagedState, and
         InvalidConfig as `read`.
         """
-        return None
+        return None if kept is None else converted(kept, cls.declaration, cls.name)
 
     @classmethod
     def request_field(cls, wire: Any) -> object | None:

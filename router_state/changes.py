@@ -114,7 +114,7 @@ class Journal:
     jumped: bool = False
     overdue_at: float = -inf
 
-    def tell(
+    def alert(
         self,
         kind: str,
         size: float,

@@ -90,8 +90,9 @@ class AttemptBeyondPlan(RouterStateError):
     def __init__(self, attempt: int, calls: int) -> None:
         planned = "0 alone" if calls == 1 else f"0 to {calls - 1}"
         super().__init__(
-            f"attempt {attempt} is none of the request's calls, {planned}: further calls count in "
-            "a higher revision of the last bill, with the dollars of all"
+            f"attempt {attempt} is none of the request's calls, {planned}: name one of them; what "
+            "a further call cost is told by a higher revision of the last bill, with the dollars "
+            "of all"
         )
 
 

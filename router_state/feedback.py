@@ -104,12 +104,15 @@ def _learn_bill(state: RouterState, billing: Billing) -> None:
         if used is None:
             return
         price = record.price = used
-    learn_cost(state, billing, price)
+    lost_usd = 0.0 if record.call is None else record.call.lost_usd
+    learn_cost(state, billing, price, lost_usd=lost_usd)
 
 
-def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
-    """Let the billed model learn the bill of an answer at the given price."""
-    arms, cost_usd, call, known = state.arms, billing.cost_usd, billing.record.call, 0.0
+def learn_cost(state: RouterState, billing: Billing, price: Price, *, lost_usd: float) -> None:
+    """Let the billed model learn the bill of an answer at the given price; `lost_usd` of it are
+    those of tries that failed."""
+    arms, known = state.arms, 0.0
+    cost_usd = max(billing.cost_usd - lost_usd, 0.0)
     arm, tokens = arms.find(billing.called), arms.tokens
     if arm is None:
         return
@@ -120,8 +123,6 @@ def learn_cost(state: RouterState, billing: Billing, price: Price) -> None:
         if (price.per_1k == 0.0) != (arm.per_1k == 0.0):
             return
         list_price = list_price_of(price)
-    if call is not None:
-        cost_usd = max(cost_usd - call.lost_usd, 0.0)
     if price.above:
         # What a long input cost more is known, and nothing to learn.
         billed = billing.event.tokens
@@ -211,6 +212,7 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
     label, labels, news = before, None, False
     if weighed is not None:
         label, labels, news = weighed.label, weighed.labels, weighed.news
+        attempt = attempt if weighed.attempt is None else weighed.attempt
     elif (reward := event.reward) is not None and (before is None or _outranks(event, before)):
         label, news = Label(reward, event.source, event.rank, event.revision), True
     if not news:
@@ -220,20 +222,37 @@ def learn(state: RouterState, record: RequestRecord, event: Judged) -> Outcome:
         x = context_of(state, event.x) if record.x is None else record.x
         if x is None:
             raise ContextLost(f"the context of request {event.request_id!r} is in no store")
-        if before is not None:
+        if before is not None and label is not None and _is_of_other(record, attempt):
+            # The model of that other answer learns this label, and the one before forgets its own.
+            _replace(state, record, x, before, None)
+            _put_in_force(state, record, x, None)
+        elif before is not None:
             _replace(state, record, x, before, label)
-        elif label is not None:
+        else:
             outcome = APPLIED
+        if label is not None and (outcome is APPLIED or record.label is None):
             if event.model is not None or call is not None:
                 _keep_called(record, event, attempt)
             _teach(state, record, x, label)
             state.rewards_applied += 1
-        record.label = label
-        if hooks.learned:
-            hooks.learned(record, x, before)
+        _put_in_force(state, record, x, label)
     if hooks.taken:
         hooks.taken(record, event, labels, state.latest)
     return outcome
+
+
+def _put_in_force(
+    state: RouterState, record: RequestRecord, x: Vector, label: Label | None
+) -> None:
+    """Store which label of a request is in force; None: none is."""
+    before, record.label = record.label, label
+    if state.hooks.learned:
+        state.hooks.learned(record, x, before)
+
+
+def _is_of_other(record: RequestRecord, attempt: int) -> bool:
+    """Tell whether the label in force is of another call of the request's plan than this one."""
+    return record.plan is not None and 0 <= record.plan.labelled != attempt
 
 
 def _outranks(event: Judged, before: Label) -> bool:
@@ -307,7 +326,7 @@ def _keep_called(record: RequestRecord, event: Judged, attempt: int) -> None:
         # A caller that did not wait may have called another model: the reward is that model's.
         record.answered_by = None if event.model == record.model else event.model
     if record.call is not None and record.call.plan is not None:
-        plan = structs.replace(record.call.plan, labelled=attempt)
+        plan = structs.replace(record.call.plan, labelled=attempt, revised=1.0)
         record.call = structs.replace(record.call, plan=plan)
         if event.model is None:
             name = plan.steps[attempt].model

@@ -72,9 +72,9 @@ class Newcomers:
         for arm in hopeless:
             if self._looks[arm.name] >= PATIENCE:
                 cost_usd = seen.cost_usd(arms.row[arm.name])
-                self._tell(arm, cost_usd, budget=budget, now=now, journal=journal)
+                self._alert(arm, cost_usd, budget=budget, now=now, journal=journal)
 
-    def _tell(
+    def _alert(
         self, arm: Arm, cost_usd: float, *, budget: float, now: float, journal: Journal
     ) -> None:
         news = arm.name not in self.found
@@ -90,4 +90,4 @@ class Newcomers:
                 "pulls_left": arm.pulls_left,
             }
             size = cost_usd / budget
-            journal.tell("newcomer_unaffordable", size, evidence, now=now, model=arm.name)
+            journal.alert("newcomer_unaffordable", size, evidence, now=now, model=arm.name)

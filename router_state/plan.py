@@ -106,9 +106,19 @@ class Plan(Struct, gc=False, frozen=True, omit_defaults=True):
         return tuple(found)
 
     @property
-    def awaits_verdict(self) -> bool:
-        """Tell whether the verdict on the first answer decides whether a second call follows."""
-        return len(self.steps) > 1 and self.failed(0) is None and self.made[1].cost_usd is None
+    def awaits_verdict(self) -> int | None:
+        """Return the number of the answer whose verdict decides whether another call follows; None:
+        no such verdict is awaited."""
+        for number, later in enumerate(self.made[1:]):
+            if later.cost_usd is None and (failed := self.failed(number)) is not True:
+                return number if failed is None else None
+        return None
+
+    @property
+    def was_decided(self) -> bool:
+        """Tell whether the plan came with the decision; otherwise it holds verdicts on the only
+        answer."""
+        return len(self.steps) > 1 or self.steps[0].verify is not None
 
     @property
     def spent_usd(self) -> float:

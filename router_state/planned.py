@@ -61,7 +61,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.seq,
         state.latest,
     )
-    state.pacer.settle(before + (after - before), before, first)
+    if record.is_paced:
+        state.pacer.settle(before + (after - before), before, first)
     named = event.answered_by is not None
     if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
@@ -73,7 +74,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         feedback.learn_failure(state, billing, billing.reward)
     skipped = unanswered or billing.redirected
     if not billing.answered and not skipped and price is not None:
-        feedback.learn_cost(state, billing, price)
+        lost_usd = made.cost_usd or 0.0  # of tries of this call that failed
+        feedback.learn_cost(state, billing, price, lost_usd=lost_usd)
     if record.label is None and event.attempt == later.last:
         record.answered_by = None if called == record.model else called
     record.candidates = record.noted = None
@@ -108,7 +110,10 @@ def verify(state: RouterState, record: RequestRecord, event: Verified) -> Outcom
         state.policy.learn(state, arm, record, *taught)
     verdicts = {**made.verdicts, event.verifier: kept}
     now = plan.with_attempt(event.attempt, structs.replace(made, verdicts=verdicts))
-    _move(state, event.request_id, record, structs.replace(now, overdue=False))
+    awaited = plan.steps[event.attempt].verify if event.attempt == plan.awaits_verdict else None
+    if event.verifier == awaited:
+        now = structs.replace(now, overdue=False)
+    _move(state, event.request_id, record, now)
     if record.label is None and now.last > plan.last:
         record.answered_by = now.steps[now.last].model
     return APPLIED if before is None else REVISED
@@ -132,7 +137,8 @@ def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan
     """Store a changed plan, and charge the request what it changes, without a bill."""
     before, after = _book(state, request_id, record, plan, revision=None)
     moved_usd = after - before
-    state.pacer.settle(before + moved_usd, before, False)
+    if record.is_paced:
+        state.pacer.settle(before + moved_usd, before, False)
     if state.hooks.moved:
         state.hooks.moved(record, moved_usd)
 
@@ -153,7 +159,7 @@ def _single(record: RequestRecord) -> Plan:
         made = structs.replace(
             NOTHING, cost_usd=bill.cost_usd, revision=bill.revision, unanswered=unanswered
         )
-    return Plan((step,), (made,), labelled=-1 if record.label is None else 0)
+    return Plan((step,), (made,), record.propensity, -1 if record.label is None else 0)
 
 
 def _book(

@@ -93,14 +93,16 @@ class Label(Struct, gc=False):
 class Weighed(Struct, gc=False):
     """The outcome of a reward that came.
 
-    `label` is the label in force from now on; None: no label is in force. `news` tells whether the
-    reward changes any label. `labels` are all labels of the request, for `Capability.taken`; None:
-    no capability has weighed the reward.
+    `label` is the label in force from now on; None: no label is in force. `attempt` is the call
+    that it is of; None: the reward's own. `news` tells whether the reward changes any label.
+    `labels` are all labels of the request, for `Capability.taken`; None: no capability has weighed
+    the reward.
     """
 
     label: Label | None
     news: bool = True
     labels: object = None
+    attempt: int | None = None
 
 
 class RequestRecord(Struct, gc=False, eq=False):

@@ -2,20 +2,20 @@
 
 Bills, rewards and declarations come on topics of their own, and only the worker knows the order in
 which it applied them. So each decision publishes the events since the decision before, and a
-history can be replayed to the bit. The events are a text of steps, separated by blanks:
+history can be replayed to the bit. The events are a text of steps, separated by blanks.
 
-    c12         bills up to offset 12 of `pb.costs`
-    r7          rewards up to offset 7 of `pb.rewards`
-    C9, R4      the bill at 9, the reward at 4: they had waited for the decision before
-    d3@1.5      the declaration at offset 3 of `pb.routers`, 1.5 s after the epoch; the first: d3
-    x2          two commitments expired, the oldest ones
-    f40         the requests decided up to seq 40 were forgotten
-    g41-43,45   these requests were forgotten, by their seq
-    e1.5        the grants that had ended by this time were given back
-    l5          the grants of the pool at offset 5 of `pb.leases`
-    p6          the prior of the family at offset 6 of `pb.kin`
-    t1.5        models that had retired before this time were dropped
-    ?           more than fits: the order was not kept
+    c12         bills up to offset 12 of `pb.costs`.
+    r7          rewards up to offset 7 of `pb.rewards`.
+    C9, R4      the bill at 9, the reward at 4: they had waited for the decision before.
+    d3@1.5      the declaration at offset 3 of `pb.routers`, 1.5 s after the epoch; the first: d3.
+    x2          two commitments expired, the oldest ones.
+    f40         the requests decided up to seq 40 were forgotten.
+    g41-43,45   these requests were forgotten, by their seq.
+    e1.5        the grants that had ended by this time were given back.
+    l5          the grants of the pool at offset 5 of `pb.leases`.
+    p6          the prior of the family at offset 6 of `pb.kin`.
+    t1.5        models that had retired before this time were dropped.
+    ?           more than fits: the order was not kept.
 """
 
 from __future__ import annotations

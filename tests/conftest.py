@@ -28,6 +28,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 from commands.broker.child import spawn
 from commands.broker.choose import NAMES, KafkaUnavailable, choose_broker
 from commands.broker.wire import free_ports
+from tests.integration import forked
 
 # More threads than one make products of these sizes no faster, and beside other processes slower.
 # What tests start inherits it; numpy and torch, which read it once, are not imported yet.
@@ -46,11 +47,11 @@ WAITING = (
 )
 """Folders of tests that wait for brokers, workers and browsers; the others compute."""
 LONGEST = [
-    *("dashboard", "pages", "litellm", "demo", "wheel", "quick_round", "cli", "replay_into"),
-    *("image", "compose", "record_streams", "parity", "audit", "label_sources"),
-    *("integrate_page", "secured", "hear_kin", "worth", "client_settings", "async_router"),
+    *("dashboard", "label_inbox", "pages", "litellm", "demo", "wheel", "quick_round", "cli"),
+    *("replay_into", "image", "compose", "record_streams", "parity", "audit", "label_sources"),
+    *("integrate_page", "secured", "exchange_priors", "worth", "client_settings", "async_router"),
     *("ownership", "estimates", "hazards", "snapshot_elsewhere", "commit_model"),
-    *("asyncapi_parser", "scenario", "audit_clean", "label_inbox", "litellm_proxy"),
+    *("asyncapi_parser", "scenario", "audit_clean", "litellm_proxy"),
     *("replay_verify", "worlds", "refusing", "refused", "restarts", "audit_drawn"),
     *("ramp_sessions", "replay_order", "asking", "parity_kafka", "readiness", "any_order"),
     *("core_machine", "collecting", "crew", "broker", "slow_and_lost", "http"),
@@ -69,15 +70,17 @@ LONGEST = [
 waited for alone."""
 TOGETHER = [
     (
-        *("dashboard", "label_inbox", "dashboard_pools", "dashboard_proof"),
-        *("dashboard_verifiers", "dashboard_answers", "dashboard_names"),
+        *("label_inbox", "dashboard_pools", "dashboard_proof", "dashboard_verifiers"),
+        *("dashboard_answers", "dashboard_names"),
     ),
     ("cli", "refused", "cli_dlq", "snapshot", "cli_reports"),
     ("pages", "cli_doctor", "cli_router_files", "prompts", "labels_command"),
+    ("litellm", "litellm_plans", "litellm_signals", "litellm_prices", "price_list"),
 ]
-"""Files of tests of one browser or of one worker (the fixtures `browser`, `worker`), which one
-process runs one after the other. A browser takes two seconds to start; an idle worker and what the
-broker does for it take a thirtieth of a core until the process ends.
+"""Files of tests of one browser, of one worker (the fixtures `browser`, `worker`) or of LiteLLM,
+which one process runs one after the other; `dashboard` alone takes as long as two of them. A
+browser takes two seconds to start, and LiteLLM three to import; an idle worker and what the broker
+does for it take a thirtieth of a core until the process ends.
 """
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
@@ -88,7 +91,7 @@ that tests which compute take a twelfth more.
 """
 LATE = ("litellm", "matplotlib", "selenium", "sentence_transformers", "sklearn", "torch")
 """Packages that a test imports when it runs: at collection each process would, for seconds."""
-SHARED = pytest.StashKey[Path]()
+SHARED = pytest.StashKey[dict[str, str]]()
 STARTING = 240.0
 """Seconds until the broker that all processes share has to answer."""
 
@@ -164,6 +167,8 @@ def pytest_configure(config: pytest.Config) -> None:
     there are then.
     """
     config.addinivalue_line("markers", "looks: is run with --looks alone")
+    if (folder := getattr(config, "workerinput", {}).get("forks")) is not None:
+        forked.shared = Path(folder)
     if config.getoption("--hypothesis-profile", default=None) is None:
         settings.load_profile("ci")
         engine.MAX_SHRINKING_SECONDS = SHRINKING
@@ -192,8 +197,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Start one broker for all processes of a parallel run, while they collect their tests: each
-    more costs as much as a hundred tests.
+    """Start one broker for all processes of a parallel run, while they collect their tests, and one
+    process that forks: each more costs as much as a hundred tests.
     """
     folder = Path(tempfile.mkdtemp(prefix="pb-tests-"))
     over = threading.Event()
@@ -206,7 +211,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
         shutil.rmtree(folder)
 
     config.add_cleanup(end)
-    config.stash[SHARED] = folder / "bootstrap"
+    config.stash[SHARED] = {"kafka": str(folder / "bootstrap"), "forks": str(forked.begin())}
 
 
 def _share_broker(folder: Path, over: threading.Event) -> None:
@@ -229,7 +234,7 @@ def _share_broker(folder: Path, over: threading.Event) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    node.workerinput["kafka"] = str(node.config.stash[SHARED])
+    node.workerinput.update(node.config.stash[SHARED])
 
 
 def _shared_broker(told: Path) -> str:

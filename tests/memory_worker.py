@@ -15,13 +15,11 @@ from faust.types import TP
 
 from agents.declaring.declare_routers import declare_routers
 from agents.group import Group
-from agents.interfaces import Encoder, References
 from agents.members.exchange_grants import report_and_grant
-from agents.members.hear_kin import tell_kin
+from agents.members.exchange_priors import report_and_estimate
 from agents.outbox import DeadLetters, Outbox
-from agents.partition.partition import Partition
-from agents.partition.partitions import Partitions
-from agents.ports import Limits, Meter, Ports
+from agents.partition.partition import Partition, Partitions
+from agents.ports import Encoder, Limits, Ports, References
 from agents.publishing.publish import publish
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
@@ -98,9 +96,8 @@ class MemoryWorker:
                     prior_reader(settings.priors_path), projection_checker(settings)
                 ),
                 contexts=None,
-                meter=Meter(
-                    lambda what, amount=1: self.counted.update({what: amount}), self.finished.append
-                ),
+                count=lambda what, amount=1: self.counted.update({what: amount}),
+                finished=self.finished.append,
                 rank_of=settings.source_rank,
                 clock=self.clock,
                 leave=self._leave,
@@ -190,7 +187,7 @@ class MemoryWorker:
 
     async def pass_time(self) -> None:
         """Do what the timers do."""
-        for duty in (resume, report_and_grant, tell_kin, end_waits):
+        for duty in (resume, report_and_grant, report_and_estimate, end_waits):
             await self.partitions.each(duty)
         await Sweep(self.partitions).round()
         await publish(self.partitions)

@@ -47,6 +47,10 @@ class Request:
     bill_revision: int = -1
     plan: Planned | None = None
 
+    def called(self, number: int) -> str:
+        """Return the model of a call of the request."""
+        return self.model if self.plan is None else self.plan.steps[number].model
+
 
 IN_SESSION = 100
 """Last requests of a session that its reward is credited to."""

@@ -22,7 +22,7 @@ class Planned:
     bills: dict[int, tuple[int, float]] = field(default_factory=dict)
     verdicts: dict[int, tuple[int, float]] = field(default_factory=dict)
     fees_usd: float = 0.0
-    labelled: int | None = None
+    labelled: int = 0
 
     def __contains__(self, number: int) -> bool:
         return 0 <= number < len(self.steps)
@@ -39,8 +39,7 @@ class Planned:
             return None
         if any(number > 0 for number in self.bills):
             return True
-        least, said = self.steps[0].accept_at, self.verdicts.get(0)
-        return None if said is None or least is None else said[1] < least
+        return self._failed(0) if 0 in self.verdicts else None
 
     def rewarded(self, event: RewardObserved) -> int | None:
         """Return the number of the call that a reward is about; None: the plan has no such call."""
@@ -49,7 +48,20 @@ class Planned:
             return event.attempt if event.attempt in self else None
         if event.model is not None:
             return models.index(event.model) if event.model in models else None
-        return max(self.bills, default=int(bool(self.went_on)))
+        return self.last
+
+    @property
+    def last(self) -> int:
+        """Number of the last call that is known to have been made."""
+        number = max(self.bills, default=0)
+        while number + 1 < len(self.steps) and self._failed(number):
+            number += 1
+        return number
+
+    def _failed(self, number: int) -> bool:
+        """Tell whether the answer of a call is known not to have passed."""
+        least, said = self.steps[number].accept_at, self.verdicts.get(number)
+        return said is not None and least is not None and said[1] < least
 
     def bill(self, event: CostReported, cost_usd: float) -> bool:
         """Note a call's bill; tell whether the bill says anything new."""

@@ -1,16 +1,16 @@
-"""Put declarations of routers in force."""
+"""Read declarations of routers, with the priors and projections that they name, and put them in
+force.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from agents.declaring.configuration import config_of
+from agents.declaring.configuration import config_of, projection_ref
 from agents.declaring.in_force import is_repeated, keep, overtake, repeat
-from agents.declaring.read_declarations import Declaration, read
 from agents.group import Answers, Note, chunks
-from agents.lane.poison import on_behalf_of
 from agents.members.exchange_grants import leaving_pool
-from agents.members.joining_family import (
+from agents.members.exchange_priors import (
     first_priors,
     leaving_family,
     member_of,
@@ -18,21 +18,51 @@ from agents.members.joining_family import (
     welcome,
 )
 from agents.partition.partition import Partition
+from agents.partition.poison import on_behalf_of
 from agents.publishing.publish import publish
 from agents.refusal_kinds import (
     Refusal,
     StaleConfig,
     TooManyModels,
     TooManyRouters,
+    WrongPrior,
     WrongProjection,
 )
-from agents.routing.waiting_requests import route_waiting
+from agents.requests.route_requests import route_waiting
 from agents.table.parking import Parked
-from ground.messages import Record, headers_of
-from router_state.config import RouterConfig
+from agents.table.router_records import arm_bytes
+from agents.taking.intake import WrongPartition, check_size, is_at_home
+from ground.messages import Record, headers_of, key_text
+from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
 from router_state.events import Redeclared
-from schemas.routers import RouterDeclared
+from schemas.event import MalformedEvent
+from schemas.headers import based_on
+from schemas.priors import ReferencedPrior
+from schemas.routers import RouterDeclared, decode_router
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One declaration as read. `declared` None: the router is removed; `refusal`: a fault found
+    while reading.
+    """
+
+    message: Record
+    router_id: str
+    declared: RouterDeclared | None
+    condition: int | None
+    priors: dict[str, Prior]
+    refusal: Refusal | None = None
+
+    @property
+    def weight(self) -> int:
+        """Return an upper bound of the bytes of a state that starts from this declaration."""
+        if self.declared is None:
+            return 0
+        return len(self.message.value or b"") + len(self.declared.models) * arm_bytes(
+            self.declared.dimensions
+        )
 
 
 async def declare_routers(partition: Partition, messages: list[Record]) -> None:
@@ -48,7 +78,7 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     """
     unread = Answers()  # refused or forwarded without a look at the state
     declarations = [
-        d for message in messages if (d := await read(message, partition, unread)) is not None
+        d for message in messages if (d := await _read(message, partition, unread)) is not None
     ]
     declared: list[str] = []
     overtaken: list[str] = []
@@ -72,9 +102,42 @@ async def declare_routers(partition: Partition, messages: list[Record]) -> None:
     if any(d.declared is None for d in declarations):
         # The report is sent before the event is done, as the state does not tell the next worker
         # of it.
-        await publish(partition.worker)
+        await publish(partition.partitions)
     await repeat(overtaken, partition)
     await route_waiting(declared, partition)
+
+
+async def _read(message: Record, partition: Partition, answers: Answers) -> Declaration | None:
+    """Decode one declaration and read its references; refuse or forward a declaration that can't
+    be applied here.
+    """
+    try:
+        router_id, declared = decode_router(key=message.key, value=message.value)
+        condition = based_on(headers_of(message))
+        check_size(message, partition.group_bytes)
+        if not is_at_home(message, router_id, partition_of=partition.ports.log.partition_of):
+            answers.strays.append((message, router_id))
+            return None
+    except (MalformedEvent, WrongPartition) as error:
+        answers.refused.append((message, error))
+        return None
+    try:
+        priors = await _priors(declared, partition)
+        if declared is not None and (projection := projection_ref(declared)) is not None:
+            check = partition.ports.references.check_projection
+            await check(projection, declared.dimensions)
+    except (WrongPrior, WrongProjection) as error:
+        return Declaration(message, router_id, declared, condition, {}, error)
+    return Declaration(message, router_id, declared, condition, priors)
+
+
+async def _priors(declared: RouterDeclared | None, partition: Partition) -> dict[str, Prior]:
+    models = {} if declared is None else declared.models
+    return {
+        name: await partition.ports.references.read_prior(model.prior)
+        for name, model in models.items()
+        if isinstance(model.prior, ReferencedPrior)
+    }
 
 
 def _portions(declarations: list[Declaration], *, limit: int) -> list[list[Declaration]]:
@@ -114,7 +177,7 @@ def _overtaken(answers: Answers, partition: Partition) -> list[str]:
     """
     last: dict[str, int] = {}
     for source, _ in (*answers.refused, *answers.refused_later):
-        router_id = (source.key or b"").decode(errors="replace")
+        router_id = key_text(source)
         last[router_id] = max(source.offset, last.get(router_id, -1))
     known = [router_id for router_id in sorted(last) if router_id in partition.routers]
     return [one for one in known if overtake(partition, one, offset=last[one])]
@@ -180,8 +243,8 @@ def _declare(
     else:
         _require_room(partition)
         routers.start(router_id, config)
-    for told in priors:
-        routers.apply(router_id, told, now=partition.clock())
+    for prior in priors:
+        routers.apply(router_id, prior, now=partition.clock())
     if declared.family is not None:
         # Its models may be others, which the family is to know.
         partition.families.due[router_id] = None
@@ -191,7 +254,7 @@ def _declare(
 
 def _require_room(partition: Partition) -> None:
     """Raise TooManyRouters if this worker has the largest allowed number of routers."""
-    found = partition.worker.routers
+    found = partition.partitions.routers
     if found >= partition.ports.limits.routers_per_worker:
         raise TooManyRouters(f"this worker has {found}; PB_ROUTERS_PER_WORKER is the limit")
 

@@ -1,4 +1,6 @@
-"""Apply declarations of pools, reports and grants, and let pools grant."""
+"""Apply declarations of pools, reports of members and grants of pools, and let members report and
+pools grant. The records between them are encoded and decoded at the end.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from functools import partial
 
 from agents.group import Answers, Note
 from agents.members.one_by_one import OneByOne
-from agents.members.pool_notes import grant_note, grant_of, report_note, report_of
+from agents.partition.lane import SECONDS_AT_ONCE
 from agents.partition.partition import Partition
 from agents.table import keys
 from agents.table.pool_records import left_of
@@ -17,22 +19,18 @@ from ground.boundary import undoing
 from ground.messages import Record, headers_of
 from router_state.changes import Outcome
 from router_state.engine import Engine
-from router_state.periods.holdings import Lapsed
+from router_state.instants import utc
+from router_state.periods.holdings import Grant, Granted, Lapsed
 from router_state.periods.period_budgets import Periods
-from router_state.periods.reporting import Reported
+from router_state.periods.reporting import Held, Reported
 from router_state.pools.pool_config import PoolConfig
 from schemas.event import decode_keyed
 from schemas.headers import epoch_of
-from schemas.leases import LeaseNoted
+from schemas.leases import Holding, Lease, LeaseNoted
 from schemas.pools import decode_pool
 
 UNPACKED_AT_ONCE = 20
 """Most routers that one round unpacks for their report, after a worker has started."""
-
-SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop for one record batch of grants; then other pools wait for the next
-one.
-"""
 
 
 class DeclarePools(OneByOne):
@@ -175,3 +173,95 @@ def _grant(pool_ids: deque[str], partition: Partition) -> list[Note]:
         if time.perf_counter() - began > SECONDS_AT_ONCE:
             break
     return found
+
+
+def report_note(report: Reported, *, now: float) -> Note:
+    """Return a report to a pool."""
+    kind, _, member_id = report.member.partition(":")
+    note = LeaseNoted(
+        kind="report",
+        router_id=report.pool_id,
+        pool_id=report.pool_id,
+        member_id=member_id,
+        member_kind="pool" if kind == "pool" else "router",
+        born=report.born,
+        n=report.n,
+        moves=report.moves,
+        left=report.left,
+        holdings=tuple(
+            Holding(
+                line=one.line,
+                begins=utc(one.begin),
+                holds_usd=one.holds_usd,
+                spent_usd=one.spent_usd,
+                curve=one.curve,
+            )
+            for one in report.lines
+        ),
+        observed_at=utc(now),
+    )
+    return report.pool_id, note
+
+
+def report_of(note: LeaseNoted) -> Reported:
+    """Invert `report_note`."""
+    lines = tuple(
+        Held(one.line, one.begins.timestamp(), one.holds_usd, one.spent_usd, one.curve)
+        for one in note.holdings
+    )
+    member = f"{note.member_kind}:{note.member_id}"
+    return Reported(note.pool_id, member, note.born, note.n, note.moves, note.left, lines)
+
+
+def grant_note(member: str, grant: Granted, *, now: float) -> Note:
+    """Return the record of a grant; `member` is "router:" or "pool:" and an id."""
+    kind, _, member_id = member.partition(":")
+    note = LeaseNoted(
+        kind="grant",
+        router_id=member_id,
+        pool_id=grant.pool_id,
+        member_id=member_id,
+        member_kind="pool" if kind == "pool" else "router",
+        born=grant.born,
+        n=grant.n,
+        leases=tuple(map(_lease, grant.lines)),
+        observed_at=utc(now),
+    )
+    return member_id, note
+
+
+def grant_of(note: LeaseNoted, *, offset: int, epoch: int = -1) -> Granted:
+    """Invert `grant_note`; `offset` is the note's offset on its topic, `epoch` the number of the
+    owner that sent it.
+    """
+    return Granted(
+        note.pool_id, note.born, note.n, tuple(map(_granted, note.leases)), offset, epoch
+    )
+
+
+def _lease(grant: Grant) -> Lease:
+    return Lease(
+        line=grant.line,
+        per=grant.per,
+        timezone=grant.zone,
+        starts=None if grant.starts is None else utc(grant.starts),
+        expires=None if grant.ends is None else utc(grant.ends),
+        begins=utc(grant.begin),
+        ends=utc(grant.end),
+        usd=grant.usd,
+        until=utc(grant.until),
+    )
+
+
+def _granted(lease: Lease) -> Grant:
+    return Grant(
+        lease.line,
+        lease.per,
+        lease.timezone,
+        None if lease.starts is None else lease.starts.timestamp(),
+        None if lease.expires is None else lease.expires.timestamp(),
+        lease.begins.timestamp(),
+        lease.ends.timestamp(),
+        lease.usd,
+        lease.until.timestamp(),
+    )

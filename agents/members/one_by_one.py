@@ -6,7 +6,7 @@ from agents.group import Answers, Batch
 from agents.partition.partition import Partition
 from agents.table.parking import Parked
 from agents.taking.intake import WrongPartition, check_size, is_at_home
-from ground.messages import Record
+from ground.messages import Record, key_text
 from router_state.errors import RouterStateError
 from schemas.event import MalformedEvent
 
@@ -32,7 +32,7 @@ class OneByOne(Batch):
             try:
                 self._apply(message, partition, answers)
             except (MalformedEvent, WrongPartition, RouterStateError) as error:
-                key = (message.key or b"").decode(errors="replace")
+                key = key_text(message)
                 parked = Parked.of(message, error, router_id=key)
                 partition.refuse_later(parked, error, answers)
 

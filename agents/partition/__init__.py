@@ -1,1 +1,1 @@
-"""The partitions of a worker, and the parts that each owns."""
+"""The partitions of a worker, with the lane of each: eight steps, and what the worker fails on."""

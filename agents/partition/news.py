@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from router_state.changes import Alert
 from schemas.lambdas import MOST_UNBOOKED, Unbooked
@@ -16,7 +17,8 @@ class News:
         alerts: (router_id, alert), in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self.routers: set[str] = set()
         self.alerts: list[tuple[str, Alert]] = []
         # By published router, the bills and rewards since then that changed nothing.
@@ -26,6 +28,21 @@ class News:
         """Note that a router's state has changed, and its alerts."""
         self.routers.add(router_id)
         self.alerts += [(router_id, alert) for alert in alerts]
+
+    def alert(
+        self,
+        name: str,
+        kind: str,
+        evidence: Mapping[str, object],
+        *,
+        direction: Literal["up", "down"] = "down",
+        size: float = 1.0,
+        lasted: float = 0.0,
+    ) -> None:
+        """Note an alert on a router, a pool or a family, whose cause has lasted some seconds."""
+        now = self._clock()
+        alert = Alert(kind, direction, size, since=now - lasted, observed_at=now, evidence=evidence)
+        self.alerts.append((name, alert))
 
     def unbooked(self, router_id: str, event: Unbooked) -> None:
         """Note an event that changed nothing. Events of a router that was never published are left

@@ -1,22 +1,23 @@
-"""A partition of this worker: it owns its inbox, its routers, its table and its lane. Agents
-handle its events.
+"""The partitions of a worker as they come and go. Each owns its inbox, its routers, its table and
+its lane; agents handle its events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Literal
 
 from msgspec import structs
 
 from agents.group import Answers, Batch
-from agents.lane.lane import Lane
-from agents.lane.poison import on_behalf_of
-from agents.lane.under_way import Gone
-from agents.partition.aside import Aside
+from agents.partition.lane import Lane
 from agents.partition.news import News
+from agents.partition.poison import Aside, on_behalf_of
+from agents.partition.under_way import Gone
 from agents.ports import Ports
 from agents.refusal_kinds import InternalError
 from agents.table.parking import Parked
@@ -24,10 +25,12 @@ from agents.table.recovered import Recovered
 from agents.table.router_records import Requests
 from agents.taking.next_group import NextGroup
 from agents.taking.turns import Turns
-from ground.messages import Message, Record
+from ground.messages import Message, Record, key_text
 from router_state.changes import Alert, Changes
 from router_state.state import invariants
 from schemas.lambdas import Contained, Unbooked
+
+log = logging.getLogger(__name__)
 
 BOOKED: Final[tuple[Literal["costs", "rewards"], ...]] = ("costs", "rewards")
 """Source topics on which a client may wait until its event was applied."""
@@ -39,58 +42,11 @@ milliseconds.
 """
 
 
-Agents = Mapping[str, Callable[["Partition", list[Record]], Batch]]
-"""The agent of each source topic, which makes a batch of a partition's events, in the order in
-which a group applies its batches.
-"""
-
-
-class Worker:
-    """The partitions of one worker, and the objects that they share.
-
-    Attributes:
-        agents: the agent of each source topic.
-        turns: the order in which partitions apply their groups.
-        publishing: a lock held while sending, so that older states are sent before newer ones.
-    """
-
-    def __init__(self, ports: Ports, agents: Agents) -> None:
-        self.ports, self.agents = ports, agents
-        self.turns, self.publishing = Turns(), asyncio.Lock()
-        self._partitions: dict[int, Partition] = {}
-
-    def __iter__(self) -> Iterator[Partition]:
-        return iter(list(self._partitions.values()))
-
-    def __getitem__(self, number: int) -> Partition:
-        return self._partitions[number]
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._partitions
-
-    async def each(self, duty: Callable[[Partition], Awaitable[None]]) -> None:
-        """Do a duty for each partition. A partition that is lost meanwhile is passed over: its next
-        owner does the duty.
-        """
-        for partition in self:
-            with suppress(Gone):
-                await duty(partition)
-
-    @property
-    def routers(self) -> int:
-        """Return the number of this worker's routers."""
-        return sum(len(one.routers) for one in self)
-
-    def take_alerts(self) -> list[tuple[str, Alert]]:
-        """Return the alerts to be published, and forget them."""
-        return [alert for one in self for alert in one.news.take_alerts()]
-
-
 class Partition(Recovered):
     """One partition of this worker.
 
     Attributes:
-        worker: all partitions of this worker, and the objects that they share.
+        partitions: all partitions of this worker, and the objects that they share.
         inbox: events that were fetched.
         waits: times for which bills and rewards have waited.
         lane: the only writer of the partition.
@@ -107,27 +63,27 @@ class Partition(Recovered):
             encoded twice.
     """
 
-    def __init__(self, number: int, worker: Worker) -> None:
-        ports = worker.ports
+    def __init__(self, number: int, partitions: Partitions) -> None:
+        ports = partitions.ports
         super().__init__(ports.states.partition(number))
-        self.worker, self.ports = worker, ports
-        self.count, self.clock = ports.meter.count, ports.clock
+        self.partitions, self.ports = partitions, ports
+        self.count, self.clock = ports.count, ports.clock
         topic = ports.outbox.topic
         self.feedback_topics = topic["costs"], topic["rewards"]
         self._requests = topic["requests"]
         self.group_bytes = ports.limits.changelog_batch_bytes // 2
         self.inbox = ports.log.inbox(number)
         coming = NextGroup(
-            worker.agents,
+            partitions.agents,
             self.inbox,
             routers=self.routers,
             pools=self.pools,
             limits=ports.limits,
         )
         self.waits = coming.waits
-        self.lane = Lane(self, coming, inbox=self.inbox, turns=worker.turns, ports=ports)
-        self.news = News()
-        self.aside = Aside(self.table, ports=ports, news=self.news)
+        self.lane = Lane(self, coming, inbox=self.inbox, turns=partitions.turns, ports=ports)
+        self.news = News(self.clock)
+        self.aside = Aside(self.table, self.news, self.count)
         self.requests_seen_at = 0.0
         self.undelivered: list[Parked] = []
         self.interrupted = True
@@ -146,10 +102,19 @@ class Partition(Recovered):
                 value = values.get(parked.offset)
                 self.parking.add(structs.replace(parked, value=value, refused=refused))
 
+    def decode(self, name: str, records: list[Record]) -> Batch:
+        """Return a batch of a topic's events, which its agent applies."""
+        return self.partitions.agents[name](self, records)
+
     async def refuse_failed(
-        self, parked: Parked, error: InternalError, batches: Sequence[Batch] = ()
+        self, source: Record | Parked, error: InternalError, batches: Sequence[Batch] = ()
     ) -> None:
         """Refuse an event on which this worker fails; its offset is contained from then on."""
+        if isinstance(source, Parked):
+            parked = source
+        else:
+            private = source.topic == self._requests
+            parked = Parked.of(source, error, router_id=key_text(source), private=private)
         async with self.lane.group(batches) as answers:
             self.refuse_later(parked, error, answers)
             # If the event had waited, its offset is contained already, and this changes nothing.
@@ -164,10 +129,6 @@ class Partition(Recovered):
         self.parking.park(refused)
         answers.refused_later.append((refused, error))
         self.note_unbooked(parked, parked.router_id, "refused")
-
-    def refuse_again(self, parked: Parked, answers: Answers) -> None:
-        """Refuse a parked event with the reason that stands in it."""
-        self.refuse_later(parked, parked.refusal, answers)
 
     def note_unbooked(
         self, source: Message, router_id: str, outcome: Literal["duplicate", "waiting", "refused"]
@@ -240,3 +201,127 @@ class Partition(Recovered):
         # harmless, refusing too early is not.
         end = self.ports.log.end_of(name, self.number)
         return end is None or end - 1 > self.watermarks.of(self.ports.outbox.topic[name])
+
+
+Agents = Mapping[str, Callable[[Partition, list[Record]], Batch]]
+"""The agent of each source topic, which makes a batch of a partition's events, in the order in
+which a group applies its batches.
+"""
+Declare = Callable[[Partition, list[Record]], Awaitable[None]]
+"""Function that puts declarations in force. Raises InternalError."""
+
+
+class Partitions:
+    """The partitions that this worker owns and has recovered, and the objects that they share.
+
+    Attributes:
+        agents: the agent of each source topic.
+        turns: the order in which partitions apply their groups.
+        publishing: a lock held while sending, so that older states are sent before newer ones.
+        held: partitions whose bills and rewards are not fetched for now.
+    """
+
+    def __init__(self, ports: Ports, agents: Agents, declare: Declare) -> None:
+        self.ports, self.agents, self._declare = ports, agents, declare
+        self.turns, self.publishing = Turns(), asyncio.Lock()
+        self.held: frozenset[int] = frozenset()
+        self._partitions: dict[int, Partition] = {}
+        # Alerts of partitions that were lost before the alerts were published.
+        self._alerts: list[tuple[str, Alert]] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._partitions.values()))
+
+    def __getitem__(self, number: int) -> Partition:
+        return self._partitions[number]
+
+    @property
+    def routers(self) -> int:
+        """Return the number of this worker's routers."""
+        return sum(len(one.routers) for one in self)
+
+    async def recovered(self, numbers: frozenset[int]) -> None:
+        """Index the routers of partitions that have just been recovered; call before any event
+        flows."""
+        new = [self._make(number) for number in numbers - self._partitions.keys()]
+        for partition in new:
+            await partition.read_again()
+        # Partitions are shown when all are complete: until then, a request whose value is still
+        # being read would be taken for one without a body.
+        for partition in new:
+            if partition.table.owned:  # it may have been lost meanwhile
+                self._start(partition)
+        for partition in self:
+            partition.lane.under_way.look_again()
+
+    def _make(self, number: int) -> Partition:
+        partition = Partition(number, self)
+        if partition.watermarks.unreadable:
+            log.error(
+                "what the state of partition %d contains can't be read (%s): events that were not "
+                "acknowledged are taken in again",
+                number,
+                partition.watermarks.unreadable,
+            )
+        partition.watermarks.require_topics(self.ports.outbox.topic.values())
+        return partition
+
+    def _start(self, partition: Partition) -> None:
+        self._partitions[partition.number] = partition
+        partition.undelivered = [parked for parked in partition.parking if parked.refused]
+        partition.news.routers.update(partition.routers)
+        lane = partition.lane
+        lane.spawn(lane.pass_groups(partition.decode, partition.refuse_failed))
+        declare = partial(self._declare, partition)
+        lane.spawn(lane.pass_declarations(declare, partition.refuse_failed))
+
+    def lost(self, numbers: frozenset[int]) -> None:
+        """Forget everything about partitions that no longer belong to this worker."""
+        for number in numbers:
+            if (partition := self._partitions.pop(number, None)) is not None:
+                partition.lane.stop()
+                self._alerts += partition.news.take_alerts()
+
+    def take_alerts(self) -> list[tuple[str, Alert]]:
+        """Return the alerts to be published, and forget them."""
+        taken, self._alerts = self._alerts, []
+        return taken + [alert for one in self for alert in one.news.take_alerts()]
+
+    async def each(self, duty: Callable[[Partition], Awaitable[None]]) -> None:
+        """Do a duty for each partition. A partition that is lost meanwhile is passed over: its next
+        owner does the duty.
+        """
+        for partition in self:
+            with suppress(Gone):
+                await duty(partition)
+
+    async def forget_delivered(self) -> None:
+        """Forget the refusals whose dead letters were delivered: the next owner would repeat
+        them."""
+        for partition in self:
+            # A partition that a rebalance has closed takes no more groups.
+            if partition.lane.delivered and partition.table.open:
+                async with partition.lane.group():
+                    pass
+
+    def contained(self, topic: str, number: int) -> int:
+        """Return the last offset of a source that a partition's state contains; −1 before the
+        first, and for a partition of another worker.
+        """
+        partition = self._partitions.get(number)
+        return -1 if partition is None else partition.watermarks.of(topic)
+
+    async def hold_back(self) -> None:
+        """Stop fetching bills and rewards of partitions where too many wait for requests that are
+        still to be answered.
+
+        No agent waits for room: its queue would fill up and keep requests from the worker.
+        """
+        self.held = frozenset(one.number for one in self if self._is_crowded(one))
+        self.ports.log.hold(self.held)
+
+    def _is_crowded(self, partition: Partition) -> bool:
+        # Fetching goes on at half the limit: at the limit itself every event would stop it again.
+        waiting, limit = len(partition.parking), self.ports.limits.parked_events
+        most = limit // 2 if partition.number in self.held else limit
+        return partition.lags() and waiting >= most

@@ -33,7 +33,7 @@ gets.
 TENTH = 1.2816
 """Deviations from the mean beyond which a tenth of a normal distribution lies on either side."""
 _SCORE = itemgetter("score")
-_TOLD = ("model", "mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
+_COLUMNS = ("model", "mean", "bonus", "penalty", "score", "expected_cost_usd", "excluded")
 """Fields of a candidate, in the order of `Candidates.rows`."""
 
 
@@ -89,7 +89,7 @@ def _candidates(seen: Candidates) -> list[dict[str, object]]:
     # One literal for each candidate: this is a tenth of what a request costs.
     unsure = seen.unsure
     if unsure is None:
-        return [dict(zip(_TOLD, row, strict=True)) for row in seen.rows()]
+        return [dict(zip(_COLUMNS, row, strict=True)) for row in seen.rows()]
     shared = _rounded(unsure[0])
     doubts = zip(seen.rows(), unsure[1::3], unsure[2::3], unsure[3::3], strict=True)
     found: list[dict[str, object]] = []

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 
-from agents.interfaces import Table
-from agents.table import keys
+from agents.table import Table, keys
 from agents.table.owners import Owners
 from router_state.engine import Engine
 from router_state.errors import DamagedState

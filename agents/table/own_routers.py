@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from agents.interfaces import Decided, Table
 from agents.refusal_kinds import RouterUnreadable
-from agents.table import keys
-from agents.table.router_records import Requests, arm_bytes, unpack
+from agents.table import Table, keys
+from agents.table.router_records import Decided, Requests, arm_bytes, unpack
 from router_state.changes import Changes
 from router_state.config import RouterConfig
 from router_state.engine import Engine

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from agents.interfaces import Table
-from agents.table import keys
+from agents.table import Table, keys
 from router_state.errors import DamagedState
 
 log = logging.getLogger(__name__)

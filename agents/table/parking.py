@@ -15,9 +15,8 @@ from typing import Self
 import msgspec
 from msgspec import structs
 
-from agents.interfaces import Table
 from agents.refusal_kinds import Refused
-from agents.table import keys
+from agents.table import Table, keys
 from ground.messages import Message, headers_of
 from ground.traces import Headers, trace_of
 from router_state.errors import DamagedState

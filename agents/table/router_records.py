@@ -9,13 +9,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.interfaces import Decided, Table
-from agents.table import keys
+from agents.table import Table, keys
 from router_state.changes import CONFIG, HEAD
+from router_state.config import Vector
 from router_state.engine import Engine
 from router_state.record import RequestRecord
 from router_state.state import record_bytes, restoring
 
+Ref = tuple[str, str]
+"""router_id and request_id."""
+Decided = tuple[Ref, float, Vector]
+"""A request, the time of its decision, and its context, shape (d,)."""
 PIECES = {CONFIG: keys.CONFIG, HEAD: keys.HEAD}
 """Kinds of key of the two pieces with a kind of their own; all others lie under `keys.ARM`."""
 

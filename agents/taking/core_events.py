@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agents.interfaces import Ref
 from agents.table.parking import Parked
+from agents.table.router_records import Ref
 from ground.messages import Message
 from router_state import registered
 from router_state.attempts.verdict_tables import SIGNALS

@@ -9,12 +9,11 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Final
 
 from agents.group import Batch
-from agents.interfaces import Inbox
-from agents.ports import Limits
+from agents.ports import Inbox, Limits
 from agents.table.own_routers import Routers
 from agents.table.pool_records import Pools
 from agents.taking.waits import Waits
-from ground.messages import Record
+from ground.messages import Record, key_text
 
 FEW: Final = 64
 """Number of events in a group at the start."""
@@ -174,7 +173,7 @@ class NextGroup:
         """Return the bytes that an event may add to a record batch; None if its router is not
         unpacked yet.
         """
-        router_id = router_of(record)
+        router_id = key_text(record)
         weight = self._routers.weight(router_id)
         if weight is None:
             return None
@@ -193,7 +192,7 @@ class NextGroup:
                 # group unpacks one router.
                 if found:
                     break
-                self._routers.engine(router_of(queue[0]))
+                self._routers.engine(key_text(queue[0]))
                 weight = self._weight(queue[0]) or 0
             if weight > left and found:
                 break
@@ -202,8 +201,3 @@ class NextGroup:
         if found:
             self._inbox.took(name, found)
         return found, left
-
-
-def router_of(record: Record) -> str:
-    """Return the key of a record as text."""
-    return (record.key or b"").decode(errors="replace")

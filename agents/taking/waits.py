@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ground.messages import Record
+from ground.messages import Record, key_text
 from schemas.event import MalformedEvent
 from schemas.quick import Bill, Reward, read
 
@@ -116,8 +116,4 @@ class Waits:
 
     def routers(self) -> Counter[str]:
         """Return the number of waiting events of each router."""
-        return Counter(
-            (record.key or b"").decode(errors="replace")
-            for queue in self._queues.values()
-            for record in queue
-        )
+        return Counter(key_text(record) for queue in self._queues.values() for record in queue)

@@ -1,26 +1,34 @@
-"""Sweep the routers, in small portions: expire commitments and forget old requests."""
+"""Sweep the routers, in small portions: expire commitments, forget old requests, and bound the
+bytes of those that stay.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.interfaces import Table
-from agents.lane.poison import on_behalf_of
-from agents.partition.partition import Partition, Worker
+from agents.partition.lane import SECONDS_AT_ONCE
+from agents.partition.partition import Partition, Partitions
+from agents.partition.poison import on_behalf_of
 from agents.refusal_kinds import InternalError
-from agents.table import keys
+from agents.table import Table, keys
 from agents.table.own_routers import TOMBSTONE_BYTES
-from agents.upkeep.memory_bound import Memory
-from router_state.changes import Alert, Changes
+from router_state.changes import Changes
 from router_state.events import Aged, Crowded, Event, Waited
 
 log = logging.getLogger(__name__)
 
+ALERT_ABOVE, CALM_BELOW = 0.8, 0.7
+"""Parts of the limit. Above the first an alert is raised; a further alert needs a fall below the
+second first.
+"""
+AIM_AT = 0.95
+"""Part of the limit to which memory is reduced once it was exceeded."""
 ROUTERS_PER_ROUND = 200
 """Routers of a partition that are swept in one round."""
 REQUESTS_PER_ROUND = 10_000
@@ -29,8 +37,41 @@ REQUESTS_AT_ONCE = 100
 """Requests that are expired or forgotten between two looks at the clock; with 64 models a record
 takes 5 kB and some 50 µs.
 """
-SECONDS_AT_ONCE = 0.01
-"""Seconds of the event loop for one portion; then the portion is written and other tasks go on."""
+
+
+class Memory:
+    """The bytes of the durable table as a share of their limit, when last measured. Within the
+    limit no request is forgotten early.
+
+    Args:
+        limit: most bytes of the table; None: no limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = math.inf if limit is None else limit
+        self._size = 0
+        self._alerted = False
+
+    def look(self, size: int) -> bool:
+        """Note the bytes that the table takes; return whether an alert must be raised."""
+        self._size = size
+        crossed = size > ALERT_ABOVE * self._limit and not self._alerted
+        if crossed or size < CALM_BELOW * self._limit:
+            self._alerted = crossed
+        return crossed
+
+    @property
+    def part(self) -> float:
+        """Return the bytes taken as a part of the limit."""
+        return self._size / self._limit
+
+    def keep(self, remembered: int) -> int:
+        """Return the number of a router's requests that may stay; every router forgets the same
+        share.
+        """
+        if self._size <= self._limit:
+            return remembered
+        return remembered - math.ceil(remembered * (1.0 - AIM_AT * self._limit / self._size))
 
 
 @dataclass(slots=True)
@@ -53,17 +94,19 @@ class Sweep:
         clock: monotonic seconds.
     """
 
-    def __init__(self, worker: Worker, *, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._worker, self._limits = worker, worker.ports.limits
+    def __init__(
+        self, partitions: Partitions, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._partitions, self._limits = partitions, partitions.ports.limits
         self._memory = Memory(self._limits.memory_bytes)
         self._clock = clock
         self._cursor: dict[int, int] = {}
 
     async def round(self) -> None:
         """Sweep the next few routers of each partition."""
-        if self._memory.look(self._worker.ports.states.size):
+        if self._memory.look(self._partitions.ports.states.size):
             self._warn_of_memory()
-        await self._worker.each(self._sweep)
+        await self._partitions.each(self._sweep)
 
     async def _sweep(self, partition: Partition) -> None:
         """Sweep the next few routers of a partition. Raises Gone."""
@@ -157,7 +200,7 @@ class Sweep:
         """
         counts = {
             (partition, router_id): partition.routers.remembers(router_id)
-            for partition in self._worker
+            for partition in self._partitions
             for router_id in partition.routers
         }
         log.warning(
@@ -167,17 +210,14 @@ class Sweep:
         )
         if counts:
             partition, router_id = most = max(counts, key=counts.__getitem__)
-            now, limit_bytes = partition.clock(), self._limits.memory_bytes
             evidence = {
                 "requests": counts[most],
                 "of_all": sum(counts.values()),
-                "limit_bytes": limit_bytes,
+                "limit_bytes": self._limits.memory_bytes,
             }
-            part = self._memory.part
-            alert = Alert(
-                "memory_nearly_full", "up", part, since=now, observed_at=now, evidence=evidence
+            partition.news.alert(
+                router_id, "memory_nearly_full", evidence, direction="up", size=self._memory.part
             )
-            partition.news.alerts.append((router_id, alert))
 
 
 def _set_aside(

@@ -7,11 +7,11 @@ from __future__ import annotations
 from functools import partial
 
 from agents.declaring.in_force import repeat
-from agents.feedback.waiting_feedback import refuse_orphan
 from agents.group import chunks
-from agents.lane.poison import try_alone
 from agents.partition.partition import Partition
-from agents.routing.waiting_requests import is_being_answered, route_waiting
+from agents.partition.poison import try_alone
+from agents.requests.book_feedback import refuse_orphan
+from agents.requests.route_requests import is_being_answered, route_waiting
 from agents.table.parking import Parked
 
 
@@ -49,7 +49,7 @@ async def _end(partition: Partition, portion: list[Parked]) -> None:
             if partition.parking.is_waiting(parked) and not is_being_answered(parked, partition):
                 answers.at = parked
                 if parked.request_id is None:  # a request, whose router was not declared in time
-                    partition.refuse_again(parked, answers)
+                    partition.refuse_later(parked, parked.refusal, answers)
                 else:
                     refuse_orphan(parked, partition, answers)
 

@@ -36,12 +36,12 @@ def audit(session: Session, as_json: bool, chain: Path | None) -> None:
     changelog. It asks no worker, joins no group and writes nothing. These are the promises:
 
     \b
-      every request has one decision or one dead letter
-      each decision follows from its own record, and is the same when decided anew
-      spend is the sum of the bills
-      every reward is learned once or accounted for
-      what each model has learned, and λ_t, are what a new engine learns from the events
-      workers answer: no event waits for half a minute while none is taken in
+      every request has one decision or one dead letter.
+      each decision follows from its own record, and is the same when decided anew.
+      spend is the sum of the bills.
+      every reward is learned once or accounted for.
+      what each model has learned, and λ_t, are what a new engine learns from the events.
+      workers answer: no event waits for half a minute while none is taken in.
 
     A promise that needs deleted records can't be proved, and is listed with the reason. For
     example, pb.routers is compacted, so an earlier declaration may be gone.

@@ -22,7 +22,7 @@ from doors.console.session import Session, json_option, option, pass_session, ru
 from doors.pools.declaring import read_pools, write_pool
 from ground.boundary import undoing
 from ground.json_values import Document
-from ground.messages import Placed, Record
+from ground.messages import Placed, Record, key_text
 from schemas.headers import BASED_ON
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _declaration(file: Path) -> tuple[str, Document]:
 def _settle(name: str, record: Record, pending: dict[str, Placed]) -> int:
     """Remove the router that this record answers from `pending`; return 1 if it existed already."""
     if name == "lambda":
-        router_id = (record.key or b"").decode(errors="replace")
+        router_id = key_text(record)
         placed = pending.get(router_id)
         if placed is None or record.value is None:
             return 0

@@ -188,7 +188,8 @@ def _outcomes(
     for label, late in rewards:
         value = "withdrawn" if label.reward is None else f"{label.reward:g}"
         value = "can't tell" if label.cant_tell else value
-        out.print(f"Reward: {value} by {label.source}{_revision(label.revision)}{late}.")
+        of = "" if label.attempt is None else f" for attempt {label.attempt}"
+        out.print(f"Reward{of}: {value} by {label.source}{_revision(label.revision)}{late}.")
     if not rewards:
         out.print("Reward: none reported yet.")
     for letter in letters:

@@ -48,7 +48,7 @@ def fit_members(
         history = history_of(session, export, stack)
         contexts = contexts_of(session, stack)
         for router_id in members or routers_of(history):
-            priced, verdicts = Priced(), VerdictsSeen()
+            priced, verdicts = Priced(), VerdictsSeen(session.settings.source_rank)
             events = verdicts.through(happened(history, router_id, skipped))
             cases = Cases(events, contexts=contexts, skipped=skipped)
             noted = verdicts.cases(priced.through(cases))

@@ -7,7 +7,7 @@ import click
 from doors.console.bus import open_bus
 from doors.console.failures import Failure
 from doors.console.output import console, print_json, table
-from doors.console.session import Session, json_option, named, pass_session, router_option, run
+from doors.console.session import Session, json_option, pass_session, router_option, run
 from doors.console.taken_up import TOPICS, absence_of, status_of
 from drawing.numbers import usd
 from schemas import LambdaUpdated
@@ -47,9 +47,7 @@ def verifiers(session: Session, router_id: str, as_json: bool) -> None:
         return
     for one in found:
         console().print(_table(one))
-    click.echo(
-        f"Between brackets: 95% intervals. What plans came to: pbstream dashboard{named(router_id)}"
-    )
+    click.echo("Between brackets: 95% intervals. What plans came to: pbstream dashboard")
 
 
 def _table(one: VerifierStanding) -> object:

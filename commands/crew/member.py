@@ -38,7 +38,7 @@ class Member:
         # The child has its own copy; only when this one is closed does the child's end show as EOF.
         theirs.close()
         self.address = None
-        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._read_address)
 
     @property
     def pid(self) -> int | None:
@@ -64,7 +64,7 @@ class Member:
         if self._process.is_alive():
             (self._process.kill if at_once else self._process.terminate)()
 
-    def _hear(self) -> None:
+    def _read_address(self) -> None:
         try:
             self.address = self._pipe.recv()
             self.was_up = True

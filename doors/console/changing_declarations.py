@@ -18,7 +18,7 @@ from doors.console.router_status import Declared
 from doors.console.taken_up import TOPICS as READ
 from doors.console.taken_up import absence_of, readable, repeats, status_of
 from ground.json_values import Document
-from ground.messages import Placed, Record
+from ground.messages import Placed, Record, key_text
 from schemas import (
     BASED_ON,
     DeadLetter,
@@ -170,4 +170,4 @@ def refusal_of(record: Record, placed: Placed, what: str) -> Refused | None:
         placed.offset,
     ):
         return None
-    return Refused(what, letter.reason, letter.message, router_id=(record.key or b"").decode())
+    return Refused(what, letter.reason, letter.message, router_id=key_text(record))

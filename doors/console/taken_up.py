@@ -18,7 +18,7 @@ import orjson
 from doors.console.bus import open_bus
 from doors.console.failures import Failure, NoRouter, NotReadable
 from doors.console.router_status import Declared, Later, RouterStatus
-from ground.messages import Record
+from ground.messages import Record, key_text
 from schemas import (
     BASED_ON,
     REPEATED,
@@ -62,7 +62,7 @@ async def statuses(bus: Bus, router_id: str | None = None) -> dict[str, RouterSt
     states = await _states(bus, router_id)
     found: dict[str, _Reading] = {name: _Reading(name, state) for name, state in states.items()}
     async for record in bus.backwards("routers", router_id):
-        name = (record.key or b"").decode(errors="replace")
+        name = key_text(record)
         if router_id in (None, name) and record.partition == bus.home("routers", name):
             found.setdefault(name, _Reading(name, None)).read(record)
         if router_id in found and found[router_id].is_done(record.offset):

@@ -7,7 +7,7 @@ import orjson
 from doors.console.bus import Bus
 from doors.console.failures import Failure
 from ground.json_values import Document
-from ground.messages import Placed
+from ground.messages import Placed, key_text
 from router_state.errors import InvalidConfig
 from schemas import MalformedEvent, decode_pool
 
@@ -16,7 +16,7 @@ async def read_pools(bus: Bus) -> dict[str, Document]:
     """Return the declarations of all pools, by id."""
     found: dict[str, Document | None] = {}
     async for record in bus.backwards("pools", None):
-        pool_id = (record.key or b"").decode(errors="replace")
+        pool_id = key_text(record)
         if pool_id in found:
             continue
         try:

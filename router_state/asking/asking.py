@@ -97,6 +97,7 @@ class Asking(Capability):
 
     __slots__ = ("declared", "state")
     name = NAME
+    declaration = LabelBudget
     declared: LabelBudget
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -122,16 +123,6 @@ class Asking(Capability):
             "labels": {name: value for name, value in labels.items() if value is not None}
         }
         return found if declared.url is None else found | {"label_url": declared.url}
-
-    @classmethod
-    def pack_declared(cls, declared: LabelBudget | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> LabelBudget | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, LabelBudget, "labels")
 
     def declare(self, declared: LabelBudget, *, now: float) -> None:
         """See Capability. A new number of labels keeps the counts; a new length of the period

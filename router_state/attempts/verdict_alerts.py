@@ -9,7 +9,7 @@ FALSE_ALERTS = 0.01
 """Probability that a router ever raises a false alert of one kind."""
 
 
-def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:
+def raise_alerts(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: float) -> None:
     """Raise the alerts that are due on a verifier after another pair.
 
     Args:
@@ -27,7 +27,7 @@ def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: flo
             "low": 2.0 * after.low,
             "high": 2.0 * after.high,
         }
-        journal.tell(
+        journal.alert(
             "verifier_parted",
             2.0 * abs(after.value - before.value),
             evidence,
@@ -48,4 +48,4 @@ def tell(journal: Journal, verifier: str, pairs: Pairs, verifiers: int, now: flo
             "usd_per_day": pairs.usd_per_day(now),
         }
         size = pairs.usd_per_day(now)
-        journal.tell("verifier_worthless", size, evidence, now=now, direction="down")
+        journal.alert("verifier_worthless", size, evidence, now=now, direction="down")

@@ -261,7 +261,9 @@ class Evidence:
         for name in plan.made[plan.labelled].verdicts:
             pairs = self.pairs.get(name)
             if pairs is not None:
-                verdict_alerts.tell(self.journal, name, pairs, len(self.tables.verifiers), now)
+                verdict_alerts.raise_alerts(
+                    self.journal, name, pairs, len(self.tables.verifiers), now
+                )
 
     def _answer(
         self, record: RequestRecord, plan: Plan | None, attempt: int, x: Vector | None, arms: Arms

@@ -1,8 +1,8 @@
 """Find overdue verdicts: those that take longer than most verdicts of their verifier.
 
-A verifier may fail on an answer, and its verdict then never comes. The second call that the verdict
-would have led to is awaited until the router's longest wait ends. Money that is kept for such calls
-is not spent.
+A verifier may fail on an answer, and its verdict then never comes. The call that the verdict would
+have led to is awaited until the router's longest wait ends. Money that is kept for such calls is
+not spent.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ LONGER, SHORTER = 1.5, 0.98
 other verdict: in equilibrium one verdict of twenty takes longer."""
 FIRST_LONGER = 2.0
 """Time limit of the second verdict ÷ the time that the first verdict took."""
+LATER_ANSWER = 2.0
+"""Time limit of a verdict on a later answer ÷ that of a verdict on the first one, both from the
+decision on."""
 MOST_AT_ONCE = 4
 """Most overdue verdicts that are found with one decision; a decision adds one at most."""
 
@@ -40,7 +43,7 @@ def given(before: float, taken: float) -> float:
 
 
 class VerdictWaits:
-    """Requests with plans whose first answer awaits a verdict of one verifier.
+    """Requests with plans whose answer awaits a verdict, where one verifier looks at the first.
 
     These requests need not be stored, as they follow from the records. A restored router assumes
     that every request whose bill is awaited awaits a verdict, too, and looks at each once its
@@ -49,10 +52,11 @@ class VerdictWaits:
     Attributes:
         verifier: its name; seconds: seconds after which its verdicts are overdue.
         queue: (time of the decision, number, id), as a heap; requests that no longer await a
-            verdict are among them.
+            verdict are among them. later: the same of requests that were in the queue when another
+            verdict than the first one was awaited.
     """
 
-    __slots__ = ("_longest", "queue", "seconds", "verifier")
+    __slots__ = ("_longest", "later", "queue", "seconds", "verifier")
 
     def __init__(
         self, verifier: str, opened: Mapping[str, float], given_seconds: float, longest: float
@@ -62,9 +66,12 @@ class VerdictWaits:
         # Numbers of requests that are decided from now on are higher.
         self.queue = [(at, n - len(opened), name) for n, (name, at) in enumerate(opened.items())]
         heapify(self.queue)
+        self.later: list[tuple[float, int, str]] = []
 
     def add(self, request_id: str, decided_at: float, seq: int) -> float:
-        """Add a request that was just decided; return the time at which its verdict is overdue."""
+        """Add a request that was just decided, or that may await a verdict again; return the time
+        at which its verdict may be overdue.
+        """
         heappush(self.queue, (decided_at, seq, request_id))
         return decided_at + self.seconds
 
@@ -81,25 +88,34 @@ class VerdictWaits:
 
     @property
     def due(self) -> float:
-        """Return the time at which the next verdict is overdue; infinity: none is awaited."""
-        return self.queue[0][0] + self.seconds if self.queue else inf
+        """Return the time at which the next verdict may be overdue; infinity: none is awaited."""
+        first = self.queue[0][0] + self.seconds if self.queue else inf
+        return min(first, self.later[0][0] + LATER_ANSWER * self.seconds) if self.later else first
 
     def overdue(self, records: Records, now: float) -> list[str]:
         """Return the requests whose verdict should have come by now, the oldest first; each of them
         is found once.
         """
         found: list[str] = []
-        while self.queue and self.due <= now and len(found) < MOST_AT_ONCE:
-            decided_at, _, name = heappop(self.queue)
-            record = records.get(name)
-            # A request that was forgotten may have been asked for again.
-            if record is not None and record.decided_at == decided_at and self._awaits(record):
-                found.append(name)
+        for queue, factor in ((self.queue, 1.0), (self.later, LATER_ANSWER)):
+            longest = factor * self.seconds
+            while queue and queue[0][0] + longest <= now and len(found) < MOST_AT_ONCE:
+                decided_at, seq, name = heappop(queue)
+                record = records.get(name)
+                # A request that was forgotten may have been asked for again.
+                if record is None or record.decided_at != decided_at or name in found:
+                    continue
+                answer = self._awaits(record)
+                if answer and queue is self.queue:
+                    heappush(self.later, (decided_at, seq, name))
+                elif answer is not None:
+                    found.append(name)
         return found
 
-    def _awaits(self, record: RequestRecord) -> bool:
-        """Tell whether money is kept for a call that a verdict would lead to."""
+    def _awaits(self, record: RequestRecord) -> int | None:
+        """Return the number of the answer that awaits a verdict, where money is kept for the call
+        that the verdict would lead to."""
         plan = record.plan if record.is_awaited else None
-        if plan is None or plan.overdue or not plan.awaits_verdict:
-            return False
-        return plan.steps[0].verify == self.verifier
+        if plan is None or plan.overdue or plan.steps[0].verify != self.verifier:
+            return None
+        return plan.awaits_verdict

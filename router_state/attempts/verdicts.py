@@ -18,7 +18,7 @@ from router_state.attempts.verdict_evidence import NAME, PIECE, Evidence
 from router_state.attempts.verdict_pairs import Pairs
 from router_state.attempts.verdict_tables import Tables, pack
 from router_state.attempts.verdict_waits import VerdictWaits
-from router_state.attempts.verifier import Declared, OnWire, RequestOnWire, Verifier
+from router_state.attempts.verifier import Declared, OnWire, RequestOnWire
 from router_state.attempts.verifier_standing import LastStandings, standings
 from router_state.billing import Billing
 from router_state.capability import Capability, VerdictEffect
@@ -79,6 +79,7 @@ class Attempts(Capability):
         "weighs",
     )
     name = NAME
+    declaration = Declared
     undeclared = True
     # They concern requests that follow others, or name their verifiers.
     undeclared_hooks = frozenset({"expect", "rule_out", "decided"})
@@ -95,39 +96,17 @@ class Attempts(Capability):
     @classmethod
     def read(cls, wire: OnWire) -> Declared | None:
         """See Capability."""
-        if wire.verifiers is None:
-            return None
-        found = {
-            name: Verifier(one.usd, one.exact, one.bins or 2)
-            for name, one in wire.verifiers.items()
-        }
-        return Declared(found, wire.max_attempts or 2)
+        return Declared.read(wire)
 
     @classmethod
     def document(cls, declared: Declared) -> dict[str, object]:
         """See Capability."""
-        verifiers = {
-            name: {"usd": one.usd}
-            | ({"exact": True} if one.exact else {})
-            | ({} if one.bins == 2 else {"bins": one.bins})
-            for name, one in declared.verifiers.items()
-        }
-        return {"verifiers": verifiers, "max_attempts": declared.max_attempts}
+        return declared.document()
 
     @classmethod
     def request_field(cls, wire: RequestOnWire) -> tuple[str, ...] | None:
         """See Capability: the verifiers that a request has."""
         return None if wire.verifiers is None else tuple(wire.verifiers)
-
-    @classmethod
-    def pack_declared(cls, declared: Declared | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> Declared | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, Declared, cls.name)
 
     def declare(self, declared: Declared | None, *, now: float) -> None:
         """See Capability. A verifier keeps its table if its `bins` and `exact` stay the same."""
@@ -206,7 +185,8 @@ class Attempts(Capability):
     @classmethod
     def published(cls, record: RequestRecord) -> dict[str, object]:
         """See Capability."""
-        return {} if record.plan is None else plan_fields(record.plan)
+        plan = record.plan
+        return plan_fields(plan) if plan is not None and plan.was_decided else {}
 
     def planned(
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
@@ -277,10 +257,7 @@ class Attempts(Capability):
             self._fit(arms.names)
         plan = planning.plan(tables, declared, arms, choice, chance, budget_usd)
         if plan is not None and len(plan.steps) > 1:
-            waits = self.waits.get(plan.steps[0].verify or "")
-            if waits is not None:
-                due = waits.add(choice.request.request_id, choice.now, choice.seq)
-                self.journal.overdue_at = min(due, self.journal.overdue_at)
+            self._await(choice.request.request_id, choice.now, choice.seq, plan)
 
     # What follows it.
 
@@ -293,6 +270,9 @@ class Attempts(Capability):
         waits = self.waits.get(event.verifier)
         if waits is not None and event.attempt == 0:
             waits.came(event.request_id, self._given_seconds(event.verifier))
+        if len(plan.steps) > 2:
+            self._await(event.request_id, record.decided_at, record.seq, plan)
+        if self.waits:
             self.journal.overdue_at = self._next_overdue()
         return found
 
@@ -311,6 +291,13 @@ class Attempts(Capability):
         self.journal.overdue_at = self._next_overdue()
         return found
 
+    def _await(self, request_id: str, decided_at: float, seq: int, plan: Plan) -> None:
+        """Let a request wait that may await a verdict, again or of a later answer."""
+        waits = self.waits.get(plan.steps[0].verify or "")
+        if waits is not None:
+            due = waits.add(request_id, decided_at, seq)
+            self.journal.overdue_at = min(due, self.journal.overdue_at)
+
     def _next_overdue(self) -> float:
         return min((one.due for one in self.waits.values()), default=inf)
 
@@ -326,6 +313,12 @@ class Attempts(Capability):
     def billed(self, billing: Billing) -> None:
         """See Capability."""
         self.evidence.bill(billing)
+        record, plan = billing.record, billing.record.plan
+        event = billing.event
+        # With the first answer's bill a request waits for what it waits for since its decision.
+        usual = billing.first and event.attempt == 0 and not billing.unanswered
+        if plan is not None and not usual and plan.awaits_verdict is not None:
+            self._await(event.request_id, record.decided_at, record.seq, plan)
 
     def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 from msgspec import Struct
 
@@ -67,6 +67,27 @@ class Declared(Struct, frozen=True, omit_defaults=True):
 
     verifiers: Mapping[str, Verifier]
     max_attempts: int = 2
+
+    @classmethod
+    def read(cls, wire: OnWire) -> Self | None:
+        """Return the verifiers of a router's declaration; None: it declares none."""
+        if wire.verifiers is None:
+            return None
+        found = {
+            name: Verifier(one.usd, one.exact, one.bins or 2)
+            for name, one in wire.verifiers.items()
+        }
+        return cls(found, wire.max_attempts or 2)
+
+    def document(self) -> dict[str, object]:
+        """Return the fields of a declaration: what `read` takes."""
+        verifiers = {
+            name: {"usd": one.usd}
+            | ({"exact": True} if one.exact else {})
+            | ({} if one.bins == 2 else {"bins": one.bins})
+            for name, one in self.verifiers.items()
+        }
+        return {"verifiers": verifiers, "max_attempts": self.max_attempts}
 
     def check(self, config: RouterConfig) -> None:
         """See `config.Checked`."""

@@ -107,7 +107,7 @@ def keep_within(
     for bucket in tightest:
         if bucket.exhaust():
             journal.pieces.add(HEAD)
-            _tell(journal, bucket.cap, left, now)
+            _alert(journal, bucket.cap, left, now)
     # Of several caps the one with the least left decides whether the request is refused.
     if any(bucket.cap.hard for bucket in tightest):
         raise CapReached(
@@ -134,7 +134,7 @@ def refill(buckets: list[Bucket], *, enough: bool, now: float) -> None:
             bucket.refill(now)
 
 
-def _tell(journal: Journal, cap: Cap, left_usd: float, now: float) -> None:
+def _alert(journal: Journal, cap: Cap, left_usd: float, now: float) -> None:
     mode = "hard" if cap.hard else "soft"
     evidence = {"seconds": cap.seconds, "cap_usd": cap.usd, "mode": mode}
-    journal.tell("cap_reached", (cap.usd - left_usd) / cap.usd, evidence, now=now)
+    journal.alert("cap_reached", (cap.usd - left_usd) / cap.usd, evidence, now=now)

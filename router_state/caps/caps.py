@@ -42,6 +42,7 @@ class Caps(Capability):
 
     __slots__ = ("buckets",)
     name = "caps"
+    declaration = tuple[Cap, ...]
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
@@ -70,16 +71,6 @@ class Caps(Capability):
             for cap in declared
         }
         return {"caps": caps}
-
-    @classmethod
-    def pack_declared(cls, declared: tuple[Cap, ...] | None) -> Json | None:
-        """See Capability."""
-        return declared
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> tuple[Cap, ...] | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, tuple[Cap, ...], "caps")
 
     def declare(self, declared: tuple[Cap, ...], *, now: float) -> None:
         """See Capability."""

@@ -16,7 +16,7 @@ def found(state: RouterState, arm: Arm, shift: Shift) -> None:
         suspicion = Suspicion(shift.size, shift.residuals, 0.0, shift.since, state.seq)
         state.arms.suspect_of(arm, suspicion)
         evidence = {"cusum": shift.evidence, "limit": LIMIT, "rewards": shift.residuals}
-        _tell(state, arm, "drift", shift.size, shift.since, evidence)
+        _alert(state, arm, "drift", shift.size, shift.since, evidence)
 
 
 def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
@@ -39,7 +39,7 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     if suspicion.over:
         state.arms.suspect_of(arm, None)
         evidence = {"likelihood_ratio": suspicion.evidence, "rewards": suspicion.count}
-        _tell(state, arm, "recovered", -suspicion.offset, suspicion.since, evidence)
+        _alert(state, arm, "recovered", -suspicion.offset, suspicion.since, evidence)
     elif suspicion.accepted:
         state.arms.suspect_of(arm, None)
         # The offset moves into the bias. Everything else keeps only the weight of a faded prior,
@@ -52,7 +52,7 @@ def test(state: RouterState, arm: Arm, x: Vector, reward: float) -> bool:
     return False
 
 
-def _tell(
+def _alert(
     state: RouterState,
     arm: Arm,
     kind: str,
@@ -60,7 +60,7 @@ def _tell(
     since: float,
     evidence: Mapping[str, float],
 ) -> None:
-    state.journal.tell(
+    state.journal.alert(
         kind,
         abs(size),
         evidence,

@@ -11,7 +11,7 @@ from math import inf, isfinite
 from typing import Protocol
 
 import orjson
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -22,7 +22,7 @@ from router_state.endings import ending
 from router_state.endings.ending import NOTHING, Ending
 from router_state.instants import utc
 from router_state.kernel import BELIEVED, Arm
-from router_state.packing.framing import Json, converted, decoded
+from router_state.packing.framing import Json, decoded
 from router_state.record import PLAIN
 
 PIECE = "\x1fendings"
@@ -31,7 +31,7 @@ GONE = "gone"
 """Status of a bill, and reason of exclusion, of a model that its provider has no more."""
 SECONDS_A_DAY = 86_400.0
 """Seconds of a day."""
-TOLD_BEFORE = 14.0 * SECONDS_A_DAY
+ALERTED_BEFORE = 14.0 * SECONDS_A_DAY
 """Seconds before a model retires at which an alert is raised: the two weeks that a successor needs
 to be tried."""
 LAST_DAYS = 7.0 * SECONDS_A_DAY
@@ -56,7 +56,7 @@ class _Kept(Struct, omit_defaults=True):
 
     gone: dict[str, float] = {}
     redirects: dict[str, Redirect] = {}
-    told: dict[str, float] = {}
+    alerted: dict[str, float] = field(default_factory=dict, name="told")
     calls: dict[str, int] = {}
 
 
@@ -77,6 +77,7 @@ class Endings(Capability):
 
     __slots__ = ("declared", "kept", "watched_from")
     name = "endings"
+    declaration = dict[str, Ending]
     undeclared = True
     declared: Mapping[str, Ending]
 
@@ -95,28 +96,20 @@ class Endings(Capability):
         """See Capability."""
         return ending.document(declared[model]) if model in declared else {}
 
-    @classmethod
-    def pack_declared(cls, declared: Mapping[str, Ending] | None) -> Json | None:
-        """See Capability."""
-        return to_builtins(declared) if declared else None
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> dict[str, Ending] | None:
-        """See Capability."""
-        return converted(kept, dict[str, Ending], "endings") if kept else None
-
     def declare(self, declared: Mapping[str, Ending] | None, *, now: float) -> None:
         """See Capability: models that are declared again are called again."""
         self.declared = declared or {}
         ends = [one.retires_at for one in self.declared.values() if one.retires_at is not None]
-        self.watched_from = min(ends, default=inf) - TOLD_BEFORE
+        self.watched_from = min(ends, default=inf) - ALERTED_BEFORE
         there = {arm.name for arm in self.arms if arm.retired_at is None}
         self._keep(
             structs.replace(
                 self.kept,
                 gone={},
                 redirects={name: one for name, one in self.kept.redirects.items() if name in there},
-                told={name: at for name, at in self.kept.told.items() if self._end(name) == at},
+                alerted={
+                    name: at for name, at in self.kept.alerted.items() if self._end(name) == at
+                },
                 calls={arm.name: self._calls(arm) for arm in self.arms if self._end(arm.name)},
             )
         )
@@ -149,17 +142,19 @@ class Endings(Capability):
             choice.limit(found, self.arms.names)
 
     def _why(self, name: str, at: float) -> str | None:
-        """Return why a model is not to be called, or None; tell of its end in time."""
+        """Return why a model is not to be called, or None; raise an alert on its end in time."""
         if name in self.kept.gone:
             return GONE
         end = self._end(name)
-        if end is None or at < end - TOLD_BEFORE:
+        if end is None or at < end - ALERTED_BEFORE:
             return None
-        if self.kept.told.get(name) != end:
-            self._keep(structs.replace(self.kept, told={**self.kept.told, name: end}))
+        if self.kept.alerted.get(name) != end:
+            self._keep(structs.replace(self.kept, alerted={**self.kept.alerted, name: end}))
             days = max((end - at) / SECONDS_A_DAY, 0.0)
             evidence = {"retires_at": utc(end).isoformat(), "advice": _advice(name)}
-            self.journal.tell("model_retires", days, evidence, now=at, direction="down", model=name)
+            self.journal.alert(
+                "model_retires", days, evidence, now=at, direction="down", model=name
+            )
         if at >= end:
             return "past_its_end"
         trial = self.kept.calls.get(name, 0) < FIRST_CALLS
@@ -186,7 +181,7 @@ class Endings(Capability):
             return
         self._keep(structs.replace(self.kept, gone={**self.kept.gone, called: billing.now}))
         evidence = {"request_id": billing.event.request_id, "advice": _advice(called)}
-        self.journal.tell(
+        self.journal.alert(
             "model_gone", 1.0, evidence, now=billing.now, direction="down", model=called
         )
 
@@ -219,7 +214,7 @@ class Endings(Capability):
                 "answers": found.count,
                 "advice": _advice(called, new=name),
             }
-            self.journal.tell(
+            self.journal.alert(
                 "model_redirected",
                 float(found.count),
                 evidence,
@@ -258,7 +253,7 @@ class Endings(Capability):
         kept = self.kept
         times = (
             *kept.gone.values(),
-            *kept.told.values(),
+            *kept.alerted.values(),
             *(r.since for r in kept.redirects.values()),
         )
         if not all(map(isfinite, times)) or any(one.count < 1 for one in kept.redirects.values()):

@@ -183,10 +183,10 @@ class Family(Capability):
         )
         if parted:
             evidence = {"family": event.family, "slope": event.slope, "members": event.members}
-            self.journal.tell("family_parted", 1.0 - event.slope, evidence, now=now)
+            self.journal.alert("family_parted", 1.0 - event.slope, evidence, now=now)
         if event.refused:
             evidence = {"family": event.family, "why": event.refused}
-            self.journal.tell("family_refused", 1.0, evidence, now=now)
+            self.journal.alert("family_refused", 1.0, evidence, now=now)
         self.journal.pieces.update(self.pieces or (SAMPLE_PIECE,))
         since.took_over(event.offset)
         return True

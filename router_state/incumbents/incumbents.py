@@ -110,6 +110,7 @@ class Incumbents(Capability):
         "spend_usd",
     )
     name = "incumbent"
+    declaration = Incumbent
     declared: Incumbent
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -153,16 +154,6 @@ class Incumbents(Capability):
             "by": "session" if declared.by_session else "request",
             **share,
         }
-
-    @classmethod
-    def pack_declared(cls, declared: Incumbent | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> Incumbent | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, Incumbent, "incumbent")
 
     def declare(self, declared: Incumbent, *, now: float) -> None:
         """See Capability; a ramp that is declared again goes on."""
@@ -272,7 +263,7 @@ class Incumbents(Capability):
         if before.by_session:
             evidence |= {"sessions_router": sums.router, "sessions_incumbent": sums.incumbent}
         direction: Literal["up", "down"] = "up" if kind == "ramped" else "down"
-        self.journal.tell(kind, self.declared.share, evidence, now=now, direction=direction)
+        self.journal.alert(kind, self.declared.share, evidence, now=now, direction=direction)
 
     @classmethod
     def route_fields(cls, kept: Json) -> dict[str, object]:

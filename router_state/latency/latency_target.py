@@ -13,7 +13,7 @@ from router_state.latency import observing, pricing, target_fields, timing_piece
 from router_state.latency.expected_waits import Waits
 from router_state.latency.goal import LatencyGoal
 from router_state.latency.timing import Timing
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.packing.prior_bytes import pack_prior, restore_prior
 from router_state.record import RequestRecord
 
@@ -27,6 +27,7 @@ class Latency(Capability):
 
     __slots__ = ("timing",)
     name = observing.NAME
+    declaration = LatencyGoal
     timing: Timing
 
     @classmethod
@@ -38,16 +39,6 @@ class Latency(Capability):
     def document(cls, declared: LatencyGoal) -> dict[str, object]:
         """See Capability."""
         return target_fields.document(declared)
-
-    @classmethod
-    def pack_declared(cls, declared: LatencyGoal | None) -> Json | None:
-        """See Capability."""
-        return declared
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> LatencyGoal | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, LatencyGoal, "latency")
 
     def declare(self, declared: LatencyGoal, *, now: float) -> None:
         """See Capability. Learned times stay if the declaration times the same part of an

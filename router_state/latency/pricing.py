@@ -155,7 +155,7 @@ def _review(
         "reachable_ms": 1e3 * _reachable(timing, window, scores, waits),
         "needed_usd_per_request": _needed(scores, costs, waits, most),
     }
-    timing.journal.tell("latency_unreachable", timing.expected / most, evidence, now=now)
+    timing.journal.alert("latency_unreachable", timing.expected / most, evidence, now=now)
 
 
 def _reachable(timing: Timing, window: Window, scores: Matrix, waits: Matrix) -> float:

@@ -60,7 +60,7 @@ class Timing:
         count: calls that have reported their time; mean_seconds, over: recent mean of these times,
             and recent share of calls that took longer than allowed; unheard: answers in a row
             without a time.
-        short: solutions in a row that missed the target; told: whether an alert was raised for a
+        short: solutions in a row that missed the target; alerted: whether an alert was raised for a
             missed target or for missing times.
         expected: expected time of a call at the prices in force.
     """
@@ -247,4 +247,4 @@ class Timing:
             return
         self.alerted = True
         evidence = {"of": self.goal.of, "answers": self.unheard, "known": int(self.count)}
-        self.journal.tell("latency_unknown", float(self.unheard), evidence, now=now)
+        self.journal.alert("latency_unknown", float(self.unheard), evidence, now=now)

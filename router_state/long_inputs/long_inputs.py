@@ -20,7 +20,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.config import Matrix, Price
 from router_state.kernel import PRICES, WINDOW, CostModel
-from router_state.packing.framing import Json, converted, decoded
+from router_state.packing.framing import Json, decoded
 
 PIECE = "\x1flong"
 """Name of the piece of state, which exists while the window has a request with a long input."""
@@ -43,6 +43,7 @@ class LongInputs(Capability):
 
     __slots__ = ("lengths", "shortest")
     name = "price_above"
+    declaration = int
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
@@ -55,16 +56,6 @@ class LongInputs(Capability):
         prices stand in the models."""
         tiers = [model.price_above[0] for model in wire.models.values() if model.price_above]
         return min((tier.input_tokens for tier in tiers), default=None)
-
-    @classmethod
-    def pack_declared(cls, declared: int | None) -> Json | None:
-        """See Capability."""
-        return declared
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> int | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, int, "price_above")
 
     def declare(self, declared: int, *, now: float) -> None:
         """See Capability."""

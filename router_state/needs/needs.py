@@ -14,7 +14,6 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.needs.offers import Offers, rule_out
-from router_state.packing.framing import Json, converted
 
 
 class OnWire(Protocol):
@@ -32,6 +31,7 @@ class Needed(Capability):
 
     __slots__ = ("offers",)
     name = "offers"
+    declaration = dict[str, Offers]
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
         super().__init__(arms, journal)
@@ -51,16 +51,6 @@ class Needed(Capability):
     def document_model(cls, declared: Mapping[str, Offers], model: str) -> dict[str, object]:
         """See Capability."""
         return {"offers": to_builtins(declared[model])} if model in declared else {}
-
-    @classmethod
-    def pack_declared(cls, declared: Mapping[str, Offers] | None) -> Json | None:
-        """See Capability."""
-        return to_builtins(declared) if declared else None
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> dict[str, Offers] | None:
-        """See Capability."""
-        return converted(kept, dict[str, Offers], "offers") if kept else None
 
     def declare(self, declared: Mapping[str, Offers], *, now: float) -> None:
         """See Capability."""

@@ -163,7 +163,7 @@ class Availability:
         self, kind: str, model: str | None, size: float, *, since: float, now: float
     ) -> None:
         down = sorted(name for name, one in self.models.items() if one.down_since is not None)
-        self._journal.tell(
+        self._journal.alert(
             kind,
             float(size),
             {"down": down},

@@ -17,7 +17,7 @@ from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.events import FAILED
 from router_state.outages.availability import PIECE, Availability
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.record import RequestRecord
 
 
@@ -37,6 +37,7 @@ class Outages(Capability):
 
     __slots__ = ("availability", "error_reward")
     name = "error_reward"
+    declaration = float
     undeclared = True
     error_reward: float | None
 
@@ -54,16 +55,6 @@ class Outages(Capability):
     def document(cls, declared: float) -> dict[str, object]:
         """See Capability."""
         return {"error_reward": declared}
-
-    @classmethod
-    def pack_declared(cls, declared: float | None) -> Json | None:
-        """See Capability."""
-        return declared
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> float | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, float, "error_reward")
 
     def declare(self, declared: float | None, *, now: float) -> None:
         """See Capability; retired models are no longer watched."""

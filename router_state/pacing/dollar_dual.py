@@ -116,7 +116,7 @@ class DollarDual(Pacer):
         self.unreachable = True
         evidence = {"cheapest_usd": cheapest_usd, "budget_usd_per_request": budget}
         size = cheapest_usd / budget
-        self.journal.tell("budget_unreachable", size, evidence, now=now, model=arms.names[k])
+        self.journal.alert("budget_unreachable", size, evidence, now=now, model=arms.names[k])
 
     @property
     def allowance_usd(self) -> float:

@@ -62,12 +62,12 @@ class Accounts:
     """The periods of one budget, in the order in which they were last used.
 
     Attributes:
-        told: begin of the last period for which an alert said that nothing is left; −1: none.
+        alerted: begin of the last period for which an alert said that nothing is left; −1: none.
     """
 
     budget: PeriodBudget
     kept: list[Account] = field(default_factory=list)
-    told: float = -1.0
+    alerted: float = -1.0
 
     @property
     def name(self) -> str:
@@ -132,10 +132,10 @@ class Accounts:
 
     def pack(self) -> tuple[float, list[tuple[Json, ...]]]:
         """Return the accounts as JSON's types."""
-        return self.told, [account.pack() for account in self.kept]
+        return self.alerted, [account.pack() for account in self.kept]
 
     @classmethod
     def unpack(cls, budget: PeriodBudget, packed: Packed) -> Accounts:
         """Invert `pack`, once the JSON has been converted to `Packed`."""
-        told, kept = packed
-        return cls(budget, kept, told)
+        alerted, kept = packed
+        return cls(budget, kept, alerted)

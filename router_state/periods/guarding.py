@@ -39,7 +39,7 @@ def apply(ledger: Ledger, journal: Journal, choice: Choice) -> None:
     if None in under:
         choice.cap(under, None if under == excluded else "capped")
         return
-    _tell(ledger, journal, tightest, now)
+    _alert(ledger, journal, tightest, now)
     if ledger.spending.when_spent == "refuse":
         raise BudgetSpent(
             f"${max(tightest.free_usd, 0.0):.6f} is left of the budget per "
@@ -63,14 +63,14 @@ def _under(excluded: Excluded, expected: Sequence[float], most_usd: float | None
     return under
 
 
-def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> None:
+def _alert(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> None:
     """Raise one alert per period that nothing is left."""
     # A refusal must not open an account: a replay does not see refusals, and would open the
     # account later.
     account, accounts = standing.account, standing.accounts
-    if accounts.told == account.begin or not accounts.is_granted(account):
+    if accounts.alerted == account.begin or not accounts.is_granted(account):
         return
-    accounts.told = account.begin
+    accounts.alerted = account.begin
     journal.pieces.add(PIECE)
     usd = standing.usd
     evidence = {
@@ -82,4 +82,4 @@ def _tell(ledger: Ledger, journal: Journal, standing: Standing, now: float) -> N
         "until": account.end,
     }
     size = account.charged_usd / usd if usd > 0.0 else 1.0
-    journal.tell("budget_spent", size, evidence, now=now, since=account.begin)
+    journal.alert("budget_spent", size, evidence, now=now, since=account.begin)

@@ -299,7 +299,7 @@ def _unpack(
     return HeldAccounts(
         accounts.budget,
         accounts.kept,
-        accounts.told,
+        accounts.alerted,
         line=name,
         holdings={one.begin: Holding(one.usd, one.until, one.back) for one in holdings},
     )

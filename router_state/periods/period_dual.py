@@ -147,7 +147,7 @@ class PeriodDual(DollarDual):
             "budget_usd_per_request": self.budget_usd,
             "needed_budget_usd_per_request": needed,
         } | self._needed(needed, now)
-        self.journal.tell(
+        self.journal.alert(
             "goals_contradict", met.floor - reward, evidence, now=now, direction="down"
         )
 

@@ -100,7 +100,7 @@ class Pool:
         self.moves += 1
         self.changed.update((HEAD, *pieces))
 
-    def hear(self, report: Reported, *, now: float) -> bool:
+    def take_report(self, report: Reported, *, now: float) -> bool:
         """Apply a member's report; return whether it changed anything.
 
         Raises:

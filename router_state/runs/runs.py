@@ -8,15 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from msgspec import to_builtins
-
 from router_state.arms import Arms
 from router_state.billing import Billing
 from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.choice import Choice
 from router_state.drawers import Drawers
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import WARNED_AT, Run, RunBudget, within
 
@@ -58,6 +56,7 @@ class Runs(Capability):
 
     __slots__ = ("declared", "known")
     name = "runs"
+    declaration = RunBudget
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -79,16 +78,6 @@ class Runs(Capability):
         if declared.budget_usd is not None:
             found["budget_usd"] = declared.budget_usd
         return {"sessions": found}
-
-    @classmethod
-    def pack_declared(cls, declared: RunBudget | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> RunBudget | None:
-        """See Capability."""
-        return None if kept is None else converted(kept, RunBudget, "runs")
 
     def declare(self, declared: RunBudget | None, *, now: float) -> None:
         """See Capability."""
@@ -173,7 +162,7 @@ class Runs(Capability):
             "charged_usd": run.charged_usd,
             "when_spent": "refuse" if self.declared.refuses else "cheapest",
         }
-        self.journal.tell("session_budget", run.charged_usd / budget, evidence, now=now)
+        self.journal.alert("session_budget", run.charged_usd / budget, evidence, now=now)
 
     def start_over(self) -> None:
         """See Capability."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import orjson
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from router_state.arms import Arms
 from router_state.billing import Billing
@@ -20,7 +20,7 @@ from router_state.config import Matrix, Price
 from router_state.drawers import Drawers
 from router_state.events import Judged
 from router_state.kernel import PRICES
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.record import PLAIN, Records, RequestRecord
 from router_state.sessions import caching
 from router_state.sessions.cache_prices import ModelOnWire, cache_of, document
@@ -51,6 +51,7 @@ class Sessions(Capability):
 
     __slots__ = ("caching", "known", "prices")
     name = NAME
+    declaration = dict[str, CachePrice]
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -68,16 +69,6 @@ class Sessions(Capability):
     def document_model(cls, declared: Mapping[str, CachePrice], model: str) -> dict[str, object]:
         """See Capability."""
         return document(declared[model]) if model in declared else {}
-
-    @classmethod
-    def pack_declared(cls, declared: Mapping[str, CachePrice] | None) -> Json | None:
-        """See Capability."""
-        return to_builtins(declared) if declared else None
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> dict[str, CachePrice] | None:
-        """See Capability."""
-        return converted(kept, dict[str, CachePrice], "caches") if kept else None
 
     def declare(self, declared: Mapping[str, CachePrice] | None, *, now: float) -> None:
         """See Capability."""

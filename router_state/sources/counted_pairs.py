@@ -92,7 +92,7 @@ class CountedPairs:
             "high": offset.high,
             "pairs": cell.all.n,
         }
-        self.journal.tell(
+        self.journal.alert(
             "source_parted",
             abs(offset.value),
             evidence,

@@ -13,7 +13,7 @@ from router_state.capability import Capability
 from router_state.changes import Journal
 from router_state.config import Vector
 from router_state.events import Judged
-from router_state.packing.framing import Json, converted
+from router_state.packing.framing import Json
 from router_state.record import Label, RequestRecord, Weighed
 from router_state.sources.calibration import Calibration
 from router_state.sources.counted_pairs import NO_CELL, CountedPairs
@@ -33,7 +33,7 @@ class SourcesOnWire(Protocol):
     judges: tuple[str, ...]
 
     @property
-    def calibrate(self) -> dict[str, str] | None: ...
+    def calibrate(self) -> Mapping[str, str] | None: ...
 
 
 class OnWire(Protocol):
@@ -66,6 +66,7 @@ class MeasuredSources(Capability):
 
     __slots__ = ("calibration", "declared", "pairs")
     name = "sources"
+    declaration = DeclaredSources
     undeclared = True
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -80,22 +81,12 @@ class MeasuredSources(Capability):
         sources = wire.sources
         if sources is None:
             return None
-        return DeclaredSources(sources.gold, sources.judges, sources.calibrate or {})
+        return DeclaredSources(sources.gold, sources.judges, dict(sources.calibrate or {}))
 
     @classmethod
     def document(cls, declared: DeclaredSources) -> dict[str, object]:
         """See Capability."""
         return {"sources": to_builtins(declared)}
-
-    @classmethod
-    def pack_declared(cls, declared: DeclaredSources | None) -> Json | None:
-        """See Capability."""
-        return None if declared is None else to_builtins(declared)
-
-    @classmethod
-    def unpack_declared(cls, data: Json | None) -> DeclaredSources | None:
-        """See Capability."""
-        return None if data is None else converted(data, DeclaredSources, "sources")
 
     def declare(self, declared: DeclaredSources | None, *, now: float) -> None:
         """See Capability; what is known of a source that is declared no more is forgotten."""
@@ -131,7 +122,8 @@ class MeasuredSources(Capability):
         # The one that was learned knows what is left of it.
         if found is not None and label is not None and found.is_as(label):
             found = label
-        return Weighed(found, labels=labels)
+        number = None if found is None else labels[found.source].attempt
+        return Weighed(found, labels=labels, attempt=number)
 
     def _only(self, record: RequestRecord) -> Labels:
         """Return the label of a request that keeps no others."""

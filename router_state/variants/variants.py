@@ -58,6 +58,7 @@ class Variants(Capability):
 
     __slots__ = ("declared",)
     name = "variants"
+    declaration = dict[str, Variant]
     declared: Mapping[str, Variant]
 
     def __init__(self, arms: Arms, journal: Journal) -> None:
@@ -78,16 +79,6 @@ class Variants(Capability):
     def document_model(cls, declared: Mapping[str, Variant], model: str) -> dict[str, object]:
         """See Capability."""
         return to_builtins(declared[model]) if model in declared else {}
-
-    @classmethod
-    def pack_declared(cls, declared: Mapping[str, Variant] | None) -> Json | None:
-        """See Capability."""
-        return to_builtins(declared) if declared else None
-
-    @classmethod
-    def unpack_declared(cls, kept: Json | None) -> dict[str, Variant] | None:
-        """See Capability."""
-        return converted(kept, dict[str, Variant], "variants") if kept else None
 
     @classmethod
     def route_fields(cls, kept: Json) -> dict[str, object]:

@@ -7,9 +7,8 @@ from functools import partial
 
 from faust.types import TP
 
-from agents.interfaces import Contexts, Encoder, References
 from agents.outbox import Outbox
-from agents.ports import Limits, Meter, Ports
+from agents.ports import Contexts, Encoder, Limits, Ports, References
 from ground.boundary import leave, now
 from streams.log.reach import Reach
 from streams.partitioner import partition_of
@@ -27,7 +26,7 @@ STAGES = {
     "rewards": "learn_from_rewards",
     "pools": "declare_pools",
     "leases": "exchange_grants",
-    "kin": "hear_kin",
+    "kin": "exchange_priors",
 }
 """Stage in a dead letter, by source topic."""
 FEEDBACK = frozenset({"costs", "rewards"})
@@ -56,7 +55,8 @@ def build_ports(app: App) -> Ports:
         encoder=None if encode is None else _encoder(app, encode),
         references=References(prior_reader(priors), projection_checker(settings)),
         contexts=_redis_contexts(app),
-        meter=Meter(app.metrics.count, app.finished),
+        count=app.metrics.count,
+        finished=app.finished,
         rank_of=settings.source_rank,
         clock=now,
         leave=leave,

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.partition.partition import Worker
+from agents.partition.partition import Partitions
 
 
 class BooksMetrics(Collector):
     """A collector that looks at the waiting feedback at each scrape."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric."""
-        waits = (partition.waits.longest() for partition in self._worker)
+        waits = (partition.waits.longest() for partition in self._partitions)
         yield GaugeMetricFamily(
             "pb_books_age_seconds",
             "How long the oldest bill or label has waited that was fetched and can be applied",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agents.partition.partition import Worker
+from agents.partition.partition import Partitions
 
 FAMILIES = {
     "usd": ("pb_pool_budget_usd", "Dollars of the period that goes on"),
@@ -21,15 +21,15 @@ FAMILIES = {
 class PoolMetrics(Collector):
     """A collector that reads the pools of a worker at each scrape."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics, at each scrape."""
         now = time.time()
         found = [
             pool
-            for pools in (partition.pools for partition in self._worker)
+            for pools in (partition.pools for partition in self._partitions)
             for pool_id in pools.names
             if (pool := pools.get(pool_id)) is not None
         ]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from agents.interfaces import Prompt
+from agents.ports import Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from ground.boundary import Attempt
 from ground.files.array_folder import UnusableArrays

@@ -19,7 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from agents.group import Batch, Group, Passed
 from ground.json_text import loads
 from ground.json_values import Document
-from ground.messages import Record, headers_of
+from ground.messages import Record, headers_of, key_text
 from ground.traces import trace_of
 
 DECIDED = ("model", "reason", "propensity", "expected_reward", "expected_cost_usd", "lambda_t")
@@ -79,7 +79,7 @@ class Spans:
             "messaging.destination.name": batch.name,
             "messaging.destination.partition.id": str(message.partition),
             "messaging.kafka.offset": message.offset,
-            "pb.router_id": (message.key or b"").decode(errors="replace"),
+            "pb.router_id": key_text(message),
         }
         if request_id is not None:
             attributes["pb.request_id"] = request_id

@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.declaring.declare_routers import declare_routers
-from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
 from agents.members.exchange_grants import DeclarePools, ExchangeGrants, report_and_grant
-from agents.members.hear_kin import HearKin, tell_kin
-from agents.partition.partitions import Partitions
-from agents.publishing.behind import Behind
-from agents.publishing.publish import publish
-from agents.routing.route_requests import RouteRequests
+from agents.members.exchange_priors import ExchangePriors, report_and_estimate
+from agents.partition.partition import Partitions
+from agents.publishing.publish import Behind, publish
+from agents.requests.book_feedback import LearnFromRewards, PaceSpend
+from agents.requests.route_requests import RouteRequests
 from agents.upkeep.sweep import Sweep
 from agents.upkeep.waits_end import end_waits, resume
 from ground import extras
@@ -34,7 +33,7 @@ AGENTS = {
         LearnFromRewards,
         DeclarePools,
         ExchangeGrants,
-        HearKin,
+        ExchangePriors,
     )
 }
 """Agents of the source topics, in the order in which a group applies their batches: so bills and
@@ -46,7 +45,7 @@ HOLD_BACK_EVERY = 0.2
 """Seconds between two checks whether bills and labels outrun the requests."""
 GRANT_EVERY = 0.5
 """Seconds between two rounds of pools' grants and members' reports."""
-TELL_KIN_EVERY = 0.5
+ESTIMATE_EVERY = 0.5
 """Seconds between two rounds of families' estimates and members' reports."""
 END_WAITS_EVERY = 0.5
 """Seconds between two checks of parked events, by which a wait may be too long."""
@@ -103,7 +102,7 @@ def _register(app: App, partitions: Partitions) -> None:
         (PUBLISH_EVERY, partial(publish, partitions)),
         (HOLD_BACK_EVERY, partitions.hold_back),
         (GRANT_EVERY, partial(partitions.each, report_and_grant)),
-        (TELL_KIN_EVERY, partial(partitions.each, tell_kin)),
+        (ESTIMATE_EVERY, partial(partitions.each, report_and_estimate)),
         (END_WAITS_EVERY, partial(partitions.each, resume)),
         (END_WAITS_EVERY, partial(partitions.each, end_waits)),
         (LOOK_BEHIND_EVERY, Behind(partitions).look),

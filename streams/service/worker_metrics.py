@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from agents.group import Group
-from agents.interfaces import Encode, Prompt
+from agents.ports import Encode, Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from agents.table.keys import OF
 from router_state.changes import Outcome

@@ -15,7 +15,7 @@ from aiokafka.errors import (
     NotCoordinatorForGroupError,
 )
 
-from agents.table.watermarks import ForeignState
+from agents.table.recovered import ForeignState
 from schemas.topic_roles import SOURCES
 from streams.settings import Settings, group_of
 

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.interfaces import Ref
 from agents.table import keys
+from agents.table.router_records import Ref
 from streams.log.consumer import log_consumer
 from streams.settings import Settings
 

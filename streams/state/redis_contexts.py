@@ -17,7 +17,8 @@ import redis.asyncio as redis
 from aiokafka.errors import KafkaError
 from redis.exceptions import InvalidResponse, ResponseError
 
-from agents.interfaces import Decided, DecidedAt, Ref
+from agents.ports import DecidedAt
+from agents.table.router_records import Decided, Ref
 from ground.boundary import Attempt, retrying
 from router_state.config import Vector
 from streams.log.reach import Reach

@@ -51,9 +51,10 @@ def explain(route: RouteDecided, where: str, findings: Findings) -> None:
     # the cheapest is chosen.
     drawn = reason in (RouteReason.ONBOARDING, RouteReason.PROBE)
     drawn |= route.lambda_t >= UNREACHABLE
+    # A record has only the first two calls of a plan that the router would have had.
+    drawn |= would is not None and would.then is not None
     plan = route.plan or ()
-    then = None if would is None else would.then
-    models = {own, then, *(step.model for step in plan)}
+    models = {own, *(step.model for step in plan)}
     # A plan begins with the best model, or ends with it.
     score = max(candidate.score for candidate in candidates if candidate.model in models)
     if not drawn and score < best - TOLERANCE:

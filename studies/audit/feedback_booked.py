@@ -113,8 +113,11 @@ class FeedbackCheck:
             return None
         if FORWARDED in record.headers:
             self._answers.forwarded[place] += 1
+        parked = self._evidence.waiting[topic].get(record.offset)
         if refused:
             self._findings.checked[f"{topic}_refused"] += 1
+            if parked is not None and not parked.refused:
+                return None  # refused after the state was read
             letter = self._evidence.letters[topic][record.offset]
             # An orphaned bill is refused, yet booked, because its dollars were spent.
             if isinstance(event, CostReported) and letter.reason == Reason.ORPHAN_COST.value:
@@ -126,7 +129,7 @@ class FeedbackCheck:
                     self._orphans.add(ref)
                     self._booked.bills.pop(ref, None)  # what waited with it is a duplicate
             return None
-        return None if record.offset in self._evidence.waiting[topic] else event
+        return event if parked is None else None
 
     def _fold_bill(self, bill: CostReported) -> None:
         ref, attempt = (bill.router_id, bill.request_id), bill.attempt or 0

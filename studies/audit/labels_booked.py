@@ -13,7 +13,7 @@ from router_state.sources.measured_sources import MeasuredSources
 from schemas.rewards import RewardObserved
 from studies.audit.findings import Findings, Kind
 from studies.audit.incarnations import Ref, name_of
-from studies.audit.request_labels import LabelInForce, RequestLabels, SourceLabel, sources_of
+from studies.history.request_labels import LabelInForce, RequestLabels, SourceLabel, sources_of
 
 
 class LabelsBooked:

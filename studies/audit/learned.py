@@ -108,7 +108,8 @@ class LearnedCheck:
         evidence = self._evidence
         refused = {
             # Waiting events were not applied either.
-            (topic, evidence.number): set(evidence.letters[topic]) | evidence.waiting[topic]
+            (topic, evidence.number): evidence.letters[topic].keys()
+            | evidence.waiting[topic].keys()
             for topic in SOURCES
         }
         merged = Merge(

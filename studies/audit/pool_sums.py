@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.members.pool_notes import grant_of, report_of
+from agents.members.exchange_grants import grant_of, report_of
 from router_state.engine import Engine
 from router_state.periods.holdings import Grant, Granted, Holdings
 from router_state.periods.period_budgets import Periods
@@ -59,7 +59,7 @@ class PoolCheck:
             if note.kind == "grant":
                 self._grant(note)
             elif record.offset <= last:
-                self._hear(report_of(note))
+                self._take_report(report_of(note))
 
     def _grant(self, note: LeaseNoted) -> None:
         """Note a grant; grants of one number must be equal."""
@@ -71,7 +71,7 @@ class PoolCheck:
             where = f"pool {note.pool_id}, {member}"
             self._findings.violation(Kind.POOL, where, f"grant {note.n} says two things")
 
-    def _hear(self, report: Reported) -> None:
+    def _take_report(self, report: Reported) -> None:
         at = report.pool_id, report.member
         before = self._heard.get(at)
         if before is None or (report.born, report.moves) >= (before.born, before.moves):

@@ -9,6 +9,7 @@ from math import inf
 
 from agents.outbox import refusal_of
 from agents.table import keys
+from agents.table.parking import Parked
 from agents.table.recovered import Recovered
 from router_state.engine import Engine
 from router_state.errors import DamagedState
@@ -92,8 +93,8 @@ class Evidence:
         number: the partition.
         state: its state, as the next owner would recover it.
         letters: dead letters of its source events, by short topic and offset.
-        waiting: offsets, by short topic, of source events that wait, or whose refusal is still to
-            be delivered.
+        waiting: source events that wait, or whose refusal is still to be delivered, by short topic
+            and offset.
         watermarks: last offset of each source topic that the state contains, by its short name.
         served_until: time at which the partition last applied an event, seconds since the epoch; 0:
             never.
@@ -105,7 +106,7 @@ class Evidence:
     number: int
     state: Recovered
     letters: dict[str, dict[int, Letter]]
-    waiting: dict[str, set[int]]
+    waiting: dict[str, dict[int, Parked]]
     watermarks: dict[str, int]
     served_until: float
     written: dict[str, float]
@@ -175,9 +176,9 @@ def gather(
         )
         return None
     state.watermarks.require_topics(names)
-    waiting: dict[str, set[int]] = {name: set() for name in SOURCES}
+    waiting: dict[str, dict[int, Parked]] = {name: {} for name in SOURCES}
     for parked in state.parking:
-        waiting[names[parked.topic]].add(parked.offset)
+        waiting[names[parked.topic]][parked.offset] = parked
     evidence = Evidence(
         number,
         state,

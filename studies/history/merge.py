@@ -237,7 +237,7 @@ class Merge:
             case "d":
                 self._declare_at(queue, router_id, step, decision)
             case "l" | "p":
-                self._hear(router_id, step)
+                self._take_over(router_id, step)
             case _:
                 if step.kind == "f":
                     queue.forget_until(step.number)
@@ -245,7 +245,7 @@ class Merge:
                     queue.forget(step.seqs)
                 self._out.append(Swept(router_id, step))
 
-    def _hear(self, router_id: str, step: Step) -> None:
+    def _take_over(self, router_id: str, step: Step) -> None:
         """Yield a grant of the router's pool or a prior of its family, or report that it is
         gone."""
         what = "grant" if step.kind == "l" else "prior"

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from agents.declaring.configuration import config_of
-from agents.routing.request_contexts import mean_context
+from agents.requests.request_contexts import mean_context
 from agents.taking.core_events import asked, charged, judged
 from router_state.config import Prior, RouterConfig
 from router_state.engine import Engine

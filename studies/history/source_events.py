@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from agents.members.exchange_grants import grant_of
 from agents.members.kin_notes import prior_of
-from agents.members.pool_notes import grant_of
 from router_state.families.family_reports import MemberPrior
 from router_state.periods.holdings import Granted
 from schemas.event import MalformedEvent, decode

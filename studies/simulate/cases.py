@@ -9,7 +9,7 @@ from typing import Any, final
 from msgspec import Struct, structs, to_builtins
 
 from agents.declaring.configuration import projection_ref
-from agents.routing.request_contexts import mean_context
+from agents.requests.request_contexts import mean_context
 from agents.taking.core_events import follows_of, needs_of, seconds
 from ground.json_values import Json
 from router_state import registered

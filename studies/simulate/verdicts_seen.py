@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,9 @@ from router_state.families.family_sums import Sums
 from router_state.kernel import VerdictTable
 from router_state.learning.guess import REWARDS
 from router_state.shared_numbers import ByModel, Numbers, Packed, packed
+from router_state.sources.measured_sources import MeasuredSources
 from studies.history.happened import Billed, Declared, Happened, Rewarded
+from studies.history.request_labels import UNDECLARED, RequestLabels, SourceLabel
 from studies.simulate.cases import Case
 
 
@@ -43,7 +45,11 @@ class Expecting:
 
 class VerdictsSeen:
     """Verdicts and labels of first calls, noted as a history passes. What follows a failed answer
-    is right less often than its model, so that later calls do not count.
+    is right less often than its model, so that later calls do not count. Of several verdicts or
+    labels of one answer the one counts that counts for a router.
+
+    Args:
+        rank_of: rank of a label's source.
 
     Attributes:
         verifiers: the last declared ones whose verdicts are not the truth.
@@ -51,10 +57,11 @@ class VerdictsSeen:
 
     name: ClassVar[str] = Attempts.name
 
-    def __init__(self) -> None:
+    def __init__(self, rank_of: Callable[[str], int]) -> None:
         self.verifiers: dict[str, Verifier] = {}
-        self._verdicts: dict[str, dict[str, float]] = {}
-        self._labels: dict[str, float] = {}
+        self._rank_of, self._sources = rank_of, UNDECLARED
+        self._verdicts: dict[str, dict[str, tuple[int, float]]] = {}
+        self._labels: dict[str, RequestLabels] = {}
         self._went_on: set[str] = set()
         self._cases: list[tuple[str, str, Vector]] = []
         self._expected: dict[str, Expecting] = {}
@@ -66,6 +73,7 @@ class VerdictsSeen:
                 declared = Attempts.read(event.router)
                 found = {} if declared is None else declared.verifiers
                 self.verifiers = {name: one for name, one in found.items() if not one.exact}
+                self._sources = MeasuredSources.read(event.router) or UNDECLARED
             elif isinstance(event, Billed) and event.bill.attempt and event.bill.request_id:
                 self._went_on.add(event.bill.request_id)
             elif isinstance(event, Rewarded) and event.reward.request_id is not None:
@@ -77,12 +85,14 @@ class VerdictsSeen:
         if said.attempt:
             self._went_on.add(request_id)
         elif said.verifier is not None:
-            if said.verdict is not None:
-                self._verdicts.setdefault(request_id, {})[said.verifier] = float(said.verdict)
-        elif said.reward is None:
-            self._labels.pop(request_id, None)
-        elif said.attempt == 0 or request_id not in self._went_on:
-            self._labels[request_id] = said.reward
+            verdicts = self._verdicts.setdefault(request_id, {})
+            revision, _ = verdicts.get(said.verifier, (-1, 0.0))
+            if said.verdict is not None and said.revision > revision:
+                verdicts[said.verifier] = said.revision, float(said.verdict)
+        elif said.source is not None and (said.attempt == 0 or request_id not in self._went_on):
+            labels = self._labels.setdefault(request_id, RequestLabels())
+            label = SourceLabel(said.reward, self._rank_of(said.source), said.revision)
+            labels.take(said.source, label, self._sources)
 
     def cases(self, cases: Iterable[Case | Declared]) -> Iterator[Case | Declared]:
         """Yield the cases of the history."""
@@ -110,19 +120,22 @@ class VerdictsSeen:
                 found.setdefault(model, {})[name] = numbers
         return found
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Take nothing: a history is over."""
 
     def _learned(self, name: str, verifier: Verifier) -> dict[str, Numbers]:
         table = VerdictTable(verifier.bins, tuple(self._expected))
         shared, row = SharedVerdicts(verifier.bins), {one: k for k, one in enumerate(table.names)}
         for request_id, model, x in self._cases:
-            verdict, k = self._verdicts.get(request_id, {}).get(name), row.get(model)
+            _, verdict = self._verdicts.get(request_id, {}).get(name, (0, None))
+            k = row.get(model)
             if verdict is None or k is None or len(x) != len(self._expected[model].theta):
                 continue
             j, (mean, variance) = verifier.bin_of(verdict), self._expected[model].look(x)
             table.see(k, j, mean)
-            if (label := self._labels.get(request_id)) is not None:
-                shared.note(table, k, j, reward=mean, variance=variance, label=label)
-                table.learn(k, j, mean, variance, label)
+            labels = self._labels.get(request_id)
+            label = None if labels is None else labels.in_force(self._sources)
+            if label is not None:
+                shared.note(table, k, j, reward=mean, variance=variance, label=label.reward)
+                table.learn(k, j, mean, variance, label.reward)
         return shared.shareable(table)

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from agents.feedback.waiting_feedback import refuse_orphan
 from agents.partition.partition import Partition
-from agents.routing.waiting_requests import route_waiting
-from agents.table import keys, watermarks
+from agents.requests.book_feedback import refuse_orphan
+from agents.requests.route_requests import route_waiting
+from agents.table import keys
 from agents.table.parking import Parked
+from agents.table.recovered import unpack_offsets
 from router_state.packing.framing import body_of
 from router_state.state import record_bytes
 from streams.changelog_format import EPOCH, FENCE
@@ -64,7 +65,7 @@ def steps(changelog: Iterable[Any]) -> list[Step]:
         elif kind == keys.PARKED and record.value is not None:
             step.parked.append(Parked.unpack(record.value))
         elif kind == keys.WATERMARKS:
-            step.reached = watermarks.unpack(record.value)
+            step.reached = unpack_offsets(record.value)
             found.append(Step(0.0))
     return found
 

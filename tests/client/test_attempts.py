@@ -216,6 +216,17 @@ async def test_a_retry_of_a_call_that_failed_is_its_answer() -> None:
     assert attempt.number == 0
 
 
+async def test_a_bill_may_name_another_model_than_the_plans() -> None:
+    sent = Sent()
+    async for attempt in attempts_of(decision(sent, *PLAN), sent):
+        await attempt.cost(cost_usd=0.1, model="own")
+        await attempt.reward(1.0, source="user")
+    assert [(what, more["model"]) for what, more in sent.sent] == [
+        ("cost", "own"),
+        ("reward", "own"),
+    ]
+
+
 async def test_threads_see_of_an_attempt_what_tasks_see() -> None:
     theirs = {name for name in dir(Attempt) if not name.startswith("_")}
     assert theirs - set(dir(SyncAttempt)) == set()

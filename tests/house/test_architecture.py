@@ -65,7 +65,7 @@ def test_enough_is_named_for_the_tests_above_to_mean_something() -> None:
 
 
 def test_the_steps_of_a_group_are_the_lanes_methods_in_their_order_and_it_numbers_them() -> None:
-    source = (ROOT / "agents/lane/lane.py").read_text(encoding="utf-8")
+    source = (ROOT / "agents/partition/lane.py").read_text(encoding="utf-8")
     assert re.findall(r"^    (\d)\. `(\w+)`", source, re.MULTILINE) == [
         (str(number), step) for number, step in enumerate(STEPS, 1)
     ]

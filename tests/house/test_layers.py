@@ -119,7 +119,7 @@ def test_whatever_goes_wrong_is_caught_in_one_place() -> None:
         if pattern.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {
-        "agents/lane/lane.py",
+        "agents/partition/lane.py",
         "ground/boundary.py",
         "doors/console/reader.py",
         "streams/faust/membership.py",

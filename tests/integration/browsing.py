@@ -55,6 +55,19 @@ def until(browser: Chrome, condition: Callable[[Chrome], Any]) -> Any:
     return WebDriverWait(browser, PATIENCE).until(condition)
 
 
+def follow(browser: Chrome, words: str) -> None:
+    """Click a link of these words once it is there; its page may be drawn anew meanwhile."""
+    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    def click(browser: Chrome) -> bool:
+        browser.find_element("link text", words).click()
+        return True
+
+    ignored = [StaleElementReferenceException]
+    WebDriverWait(browser, PATIENCE, ignored_exceptions=ignored).until(click)
+
+
 def point_at(browser: Chrome, element: WebElement) -> None:
     """Move the mouse to the middle of an element."""
     from selenium.webdriver import ActionChains

@@ -1,9 +1,9 @@
 """Start the tests' workers, gateways and programs as forks of one process that has imported what
 they import: half of a short life's CPU.
 
-`forking.py` is that process. A fork replaces the environment, begins a session of its own, dies
-with its parent, and runs its module as `python -m` does; only the seed of hashes is the same in all
-of them.
+`forking.py` is that process, one for all processes of a parallel run. A fork replaces the
+environment, begins a session of its own, dies with its parent, and runs its module as `python -m`
+does; only the seed of hashes is the same in all of them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import atexit
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from threading import Lock
-from typing import Any
 
 from commands.broker.child import spawn
 
@@ -39,7 +39,8 @@ import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({socket!r})
     socket.send_fds(server, [b"."], [0, 1, 2])
-    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+    asked = ["paretobandit_streams", *sys.argv[1:]], os.getcwd(), dict(os.environ)
+    server.sendall(json.dumps(asked).encode() + b"\\n")
     answers = server.makefile()
     pid = int(answers.readline())
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -55,8 +56,11 @@ environment, its files and its signals, and ends as the fork does. It is there i
 second, where a start of its own takes one."""
 STARTED_WITH = dict(os.environ)
 """The environment before libraries under test added what is their own (LiteLLM, torch)."""
-LOOK_EVERY = 0.02
-"""Seconds between two looks at whether a process has ended."""
+SOCKET = "socket"
+STARTING = 60.0
+"""Seconds until the process that forks has to answer."""
+shared: Path | None = None
+"""The folder of the process that forks for all processes of a parallel run."""
 
 
 def start(
@@ -66,11 +70,11 @@ def start(
     than a start of its own would.
     """
     module = command[0].removeprefix("tests.integration.")
-    if sys.platform == "linux" and cwd == ROOT and module in MODULES:
-        server = _server()
-        if server.suits(env):
-            log.touch()  # it can be read at once
-            return Forked(server, server.ask([*command], str(log), dict(env)))
+    # A fork may have an environment in which all that imports read is the same.
+    different = dict(dict(env).items() ^ inherited().items())
+    may_fork = all(name.startswith(READ_LATE) for name in different)
+    if sys.platform == "linux" and cwd == ROOT and module in MODULES and may_fork:
+        return Forked(command, log=log, env=env)
     return spawn([sys.executable, "-m", *command], log=log, env=env, cwd=cwd)
 
 
@@ -83,16 +87,29 @@ def inherited() -> dict[str, str]:
 class Forked:
     """A forked process, with what tests use of `subprocess.Popen`."""
 
-    def __init__(self, server: Server, pid: int) -> None:
-        self._server = server
-        self.pid = pid
+    def __init__(self, command: Sequence[str], *, log: Path, env: Mapping[str, str]) -> None:
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.connect(str(programs() / SOCKET))
+        with Path(os.devnull).open("rb") as nothing, log.open("ab") as output:
+            files = [nothing.fileno(), output.fileno(), output.fileno()]
+            socket.send_fds(self._server, [b"."], files)
+        self._server.sendall(json.dumps([[*command], str(ROOT), dict(env)]).encode() + b"\n")
+        self.pid = int(self._answer())
         self.returncode: int | None = None
+
+    def _answer(self) -> bytes:
+        answer = b""
+        while not answer.endswith(b"\n"):
+            byte = self._server.recv(1)
+            assert byte, "the process that forks has ended"
+            answer += byte
+        return answer
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal, or None while it is there."""
-        if self.returncode is None:
-            self.returncode = self._server.ask(self.pid)
-        return self.returncode
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(0.0)
+        return None
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end, and return the exit code.
@@ -100,18 +117,20 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: after so many seconds.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if deadline is not None and time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-            time.sleep(LOOK_EVERY)
-        return code
+        if self.returncode is None:
+            self._server.settimeout(timeout)
+            try:
+                self.returncode = int(self._answer())
+            except (TimeoutError, BlockingIOError) as error:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0) from error
+            self._server.close()
+        return self.returncode
 
     def send_signal(self, number: int) -> None:
         """Send a signal, if it is there."""
-        # Its number is nobody else's until it is polled for.
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Send SIGKILL."""
@@ -122,53 +141,35 @@ class Forked:
         self.send_signal(SIGTERM)
 
 
-class Server:
-    """The process that forks; it ends with this one, as its input does, and its forks with it.
-
-    Attributes:
-        folder: holds the program `pbstream`, see `PROGRAM`.
+def begin() -> Path:
+    """Start the process that forks, which ends with this one; return the folder of its socket and
+    of the program `pbstream`, see `PROGRAM`.
     """
-
-    def __init__(self) -> None:
-        self._environment = inherited()
-        self._lock = Lock()
-        self.folder = Path(tempfile.mkdtemp(prefix="pb-forks-"))
-        atexit.register(shutil.rmtree, self.folder)
-        program = self.folder / "pbstream"
-        program.write_text(PROGRAM.format(python=sys.executable, socket=str(self.folder / "at")))
-        program.chmod(0o755)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.forking", str(self.folder / "at")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=self._environment,
-            cwd=ROOT,
-            start_new_session=True,
-        )
-        atexit.register(self._process.communicate)
-
-    def suits(self, environment: Mapping[str, str]) -> bool:
-        """Whether a fork may have this environment: what is read by imports is the same."""
-        different = dict(environment.items() ^ self._environment.items())
-        return all(name.startswith(READ_LATE) for name in different)
-
-    def ask(self, *question: Any) -> Any:
-        """Return the answer: to a process id its exit code or None, else a process id."""
-        into, out = self._process.stdin, self._process.stdout
-        assert into is not None and out is not None
-        with self._lock:
-            into.write(json.dumps(question).encode() + b"\n")
-            into.flush()
-            answer = out.readline()
-        assert answer, "the process that forks has ended"
-        return json.loads(answer)
+    folder = Path(tempfile.mkdtemp(prefix="pb-forks-"))
+    atexit.register(shutil.rmtree, folder)
+    program = folder / "pbstream"
+    program.write_text(PROGRAM.format(python=sys.executable, socket=str(folder / SOCKET)))
+    program.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.forking", str(folder / SOCKET)],
+        stdin=subprocess.PIPE,
+        # As those of most forks: Python remembers of a file that it can be wound back.
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=inherited(),
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    atexit.register(process.communicate)
+    return folder
 
 
 @cache
-def _server() -> Server:
-    return Server()
-
-
 def programs() -> Path:
     """Return the folder of a program `pbstream` that starts at once: for `PATH`, or to be run."""
-    return _server().folder
+    folder = shared or begin()
+    deadline = time.monotonic() + STARTING
+    while not (folder / SOCKET).exists():
+        assert time.monotonic() < deadline, "the process that forks does not answer"
+        time.sleep(0.05)
+    return folder

@@ -1,9 +1,9 @@
 """The process that forks the tests' workers, gateways and programs: no event loop, no threads,
 nothing but imports.
 
-It takes questions from its input, a line of JSON each (see `forked.py`), and from the programs
-that connect to the socket which its argument names (see `PROGRAM` there). It ends with its input,
-and its forks with it.
+It takes what to run from the connections of the socket that its argument names (see `forked.py`),
+and answers with the fork's process id and, at its end, with its exit code. A fork whose connection
+ends is killed. This process ends with its input, and its forks with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ IMPORTED = (
     "faust.assignor.partition_assignor",
     "faust.worker",
 )
-PROGRAM = "paretobandit_streams"
+COMMANDS = ("paretobandit_streams", "commands.cli")
+"""The modules of `pbstream`."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -43,18 +44,18 @@ class Run(NamedTuple):
     command: Sequence[str]
     environment: dict[str, str]
     folder: str
-    files: tuple[int, int, int]
+    files: Sequence[int]
 
 
-class Programs:
-    """The programs that wait for their forks: each has a connection, and hears a process id and an
-    exit code."""
+class Forks:
+    """The forks that are there, and the connections of those who asked for them."""
 
     def __init__(self, path: str) -> None:
         self._ready = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(path)
+        self._listener.bind(f"{path}.new")
         self._listener.listen(64)
+        Path(f"{path}.new").rename(path)  # who finds it is answered
         self._ready.register(0, selectors.EVENT_READ)
         self._ready.register(self._listener, selectors.EVENT_READ)
 
@@ -62,66 +63,48 @@ class Programs:
         """Answer until the input ends; in each fork, return what it runs."""
         while True:
             for key, _ in self._ready.select():
-                run = None
                 if key.fileobj == 0:
-                    if not (line := sys.stdin.readline()):
-                        return None
-                    run = _answer(line)
-                elif key.data is None:
-                    run = self._begin(self._listener.accept()[0])
+                    return None
+                if key.data is None:
+                    if (run := self._begin(self._listener.accept()[0])) is not None:
+                        return run
                 elif key.fileobj in self._ready.get_map():
                     self._over(key.fd, *key.data)
-                if run is not None:
-                    self._ready.close()
-                    self._listener.close()
-                    return run
 
-    def _begin(self, program: socket.socket) -> Run | None:
-        _, files, _, _ = socket.recv_fds(program, 1, 3)
-        with program.makefile() as asked:
-            words, folder, environment = json.loads(asked.readline())
-        _import_command(words)
+    def _begin(self, asking: socket.socket) -> Run | None:
+        _, files, _, _ = socket.recv_fds(asking, 1, 3)
+        with asking.makefile() as asked:
+            command, folder, environment = json.loads(asked.readline())
+        if command[0] in COMMANDS:
+            _import_command(command[1:])
         if not (pid := _fork()):
-            program.close()
+            asking.close()
             for key in self._ready.get_map().values():
                 if key.data is not None:
                     key.data[1].close()
-            return Run([PROGRAM, *words], environment, folder, (files[0], files[1], files[2]))
+            self._ready.close()
+            self._listener.close()
+            return Run(command, environment, folder, files)
         for file in files:
             os.close(file)
-        program.sendall(b"%d\n" % pid)
-        self._ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, program))
-        self._ready.register(program, selectors.EVENT_READ, (pid, program))
+        asking.sendall(b"%d\n" % pid)
+        self._ready.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, asking))
+        self._ready.register(asking, selectors.EVENT_READ, (pid, asking))
         return None
 
-    def _over(self, file: int, pid: int, program: socket.socket) -> None:
-        """Say how a fork has ended; kill one whose program is gone."""
-        if file == program.fileno():
-            self._ready.unregister(program)
+    def _over(self, file: int, pid: int, asking: socket.socket) -> None:
+        """Say how a fork has ended; kill one for which nobody waits any more."""
+        if file == asking.fileno():
+            self._ready.unregister(asking)
             os.kill(pid, SIGKILL)
             return
         self._ready.unregister(file)
         os.close(file)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         with suppress(KeyError):
-            self._ready.unregister(program)
-        with program, suppress(BrokenPipeError):
-            program.sendall(b"%d\n" % code)
-
-
-def _answer(line: str) -> Run | None:
-    """Answer a question: to a process id its exit code or None, to a command a process id."""
-    match json.loads(line):
-        case [int(pid)]:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            answer = os.waitstatus_to_exitcode(status) if ended else None
-        case [command, log, environment]:
-            if not (answer := _fork()):
-                with Path(os.devnull).open("rb") as nothing, Path(log).open("ab") as output:
-                    files = os.dup(nothing.fileno()), os.dup(output.fileno())
-                return Run(list(command), environment, str(Path.cwd()), (*files, files[1]))
-    print(json.dumps(answer), flush=True)
-    return None
+            self._ready.unregister(asking)
+        with asking, suppress(BrokenPipeError):
+            asking.sendall(b"%d\n" % code)
 
 
 def _import_command(words: Sequence[str]) -> None:
@@ -160,5 +143,5 @@ def become(run: Run) -> None:
 if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
-    if (found := Programs(sys.argv[1]).serve()) is not None:
+    if (found := Forks(sys.argv[1]).serve()) is not None:
         become(found)

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from agents.interfaces import Prompt
+from agents.ports import Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import Vector
 from streams.encoder.projection import Projection

@@ -236,12 +236,14 @@ async def test_the_command_line_declares_verifiers_and_follows_plans_by_hand(
     assert f"call {plan[1]['model']}, attempt 1." in shown
     await said("cost", f"c{n}", "0.003", "--attempt", "1")
     await said("reward", f"c{n}", "1", "--attempt", "1")
-    assert "Cost of attempt 1" in await said("explain", f"c{n}")
+    shown = await said("explain", f"c{n}")
+    assert "Cost of attempt 1" in shown and "Reward for attempt 1: 1 by" in shown
     engine = await service.engine(home)
     assert engine.state.spend_usd == pytest.approx(0.0031)
     invariants.check(engine.state, engine.records)
     table = await said("verifiers")
     assert "tests (the truth)" in table and "passes right" in table
+    assert table.endswith("pbstream dashboard\n")  # which shows all routers
     shown = await said("request", "--context", "-", "--verifier", "none", stdin=context)
     assert "Attempt" not in shown
     await said("routers", "set", home, "--verifiers", "none", router=None)

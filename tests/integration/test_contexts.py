@@ -16,8 +16,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from redis.exceptions import ConnectionError
 
-from agents.interfaces import Ref
 from agents.table import keys
+from agents.table.router_records import Ref
 from streams.log.reach import Reach
 from streams.log.service_topics import create_topics
 from streams.settings import Settings

@@ -13,7 +13,7 @@ from commands.cli import main
 from schemas import encode
 from schemas.event import Value
 from streams.settings import Settings
-from tests.integration.browsing import fits, load
+from tests.integration.browsing import fits, follow, load
 from tests.integration.test_dashboard import cells, facts, served, text, until
 from tests.watching.dashboard import test_families_view as told
 from tests.watching.dashboard.test_dashboard_folds import standing, state
@@ -81,7 +81,7 @@ def test_the_page_shows_what_is_lent_and_spent_of_a_pool_at_any_width(
         browser.get("about:blank")
         load(browser, f"{address}#/router/search")
         until(lambda: "granted by shop/month" in text(browser, "figure.money h3"), "the lease")
-        browser.find_element("link text", "the pool").click()
+        follow(browser, "the pool")
         until(lambda: facts(browser).get("Spent") == "$21.5", "the page of its pool")
         gone = CliRunner().invoke(main, ["pools", "remove", "shop"], env=environment)
         assert gone.exit_code == 0, gone.output
@@ -125,11 +125,11 @@ def test_the_page_shows_who_is_in_a_family_and_what_a_newcomer_starts_with(
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
         fits(browser, "families-dark", (390,))
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-        browser.find_element("link text", "Its own page").click()
+        follow(browser, "Its own page")
         until(lambda: text(browser, "h1") == "Family support", "the page of one family")
-        browser.find_element("link text", "chat").click()
+        follow(browser, "chat")
         until(lambda: browser.find_elements("link text", "Family support"), "a link back")
-        browser.find_element("link text", "Families").click()
+        follow(browser, "Families")
         say(settings, "families", known.model_copy(update={"family": "sales", "listed": ()}))
         until(lambda: len(browser.find_elements("css selector", "main h2")) == 2, "another one")
         browser.get("about:blank")

@@ -101,9 +101,9 @@ def test_labels_are_listed_given_exported_imported_once_and_taken_back(
 
 
 def test_a_router_without_a_budget_of_labels_says_how_to_declare_one(worker: Settings) -> None:
-    done(worker, "models", "add", "small", *PRICES, "--dimensions", "3", router="unasked")
+    done(worker, "models", "add", "small", *PRICES, "--dimensions", "3", router="unlabelled")
     for words in (("labels", "list"), ("labels", "export", "jsonl")):
-        found = run(worker, *words, router="unasked")
+        found = run(worker, *words, router="unlabelled")
         assert found.exit_code == 1
         assert "labels.want=50 labels.per=day" in found.output
     missing = run(worker, "labels", "list", router="nowhere")

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from agents.table.watermarks import ForeignState
+from agents.table.recovered import ForeignState
 from streams.log.service_topics import create_topics
 from streams.settings import Settings
 from streams.state.ownership import require_own_group

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.interfaces import Decided, Ref
+from agents.table.router_records import Decided, Ref
 from streams.log.reach import Reach
 from streams.state.redis_contexts import RedisContexts, connect, seal
 from tests.integration.service import cost, request, reward, router, running_service

@@ -66,6 +66,31 @@ def test_both_calls_are_paid_for_and_a_plan_that_went_on_counts_as_one_that_did(
     assert found["saved_usd"] == pytest.approx(2 * (1e-2 - 3.1e-4))
 
 
+def test_a_label_is_of_the_call_that_followed_before_its_bill_comes() -> None:
+    router = seen(
+        ("routes", planned("r-0")),
+        ("costs", call("r-0", 0, 1e-4)),
+        ("rewards", verdict("r-0", 0.0)),
+        ("rewards", label("r-0", 1.0)),
+        ("costs", call("r-0", 1, 6e-4)),
+    ).router("chat")
+    assert {name: one.labels.n for name, one in router.tally.models.items() if one.labels.n} == {
+        "b": 1
+    }
+
+
+def test_a_label_of_higher_rank_is_of_the_call_that_it_names() -> None:
+    router = seen(
+        ("routes", planned("r-0")),
+        ("rewards", label("r-0", 0.9, source="judge").model_copy(update={"attempt": 1})),
+        ("rewards", label("r-0", 0.2, source="human").model_copy(update={"attempt": 0})),
+        ("rewards", label("r-0", 0.7, source="user").model_copy(update={"attempt": 1})),
+    ).router("chat")
+    labels = {name: one.labels for name, one in router.tally.models.items() if one.labels.n}
+    assert {name: one.total for name, one in labels.items()} == {"a": 0.2}
+    assert router.tally.labels.n == 1 and router.tally.labels.total == pytest.approx(0.2)
+
+
 def test_the_picture_has_the_router_without_plans_where_there_are_plans() -> None:
     told: list[tuple[str, Any]] = []
     for n in range(20):

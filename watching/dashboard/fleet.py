@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.json_values import Document
-from ground.messages import Record
+from ground.messages import Record, key_text
 from router_state.errors import InvalidConfig
 from router_state.pools.pool_config import PoolConfig
 from router_state.sessions.ranks import BELOW_OWN
@@ -118,7 +118,7 @@ class Fleet:
             elif name == "families":
                 self._estimate(record)
             elif name == "lambda" and record.value is None:
-                self._remove((record.key or b"").decode(errors="replace"))
+                self._remove(key_text(record))
             else:
                 self.take(name, decode(EVENTS[name], record.value), at=at, now=now)
         except (MalformedEvent, InvalidConfig, TooManyRouters):
@@ -220,7 +220,7 @@ class Fleet:
             self.pools[pool_id] = declared
 
     def _estimate(self, record: Record) -> None:
-        name = (record.key or b"").decode(errors="replace")
+        name = key_text(record)
         if record.value is None:
             self.families.pop(name, None)
         elif name in self.families or len(self.families) < MOST_ROUTERS:

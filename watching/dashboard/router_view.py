@@ -149,15 +149,21 @@ class RouterView:
         Args:
             source, rank: of the label; other ones than the event's where it is of a session.
         """
-        called = self._rewarded(event, request)
-        if called is None:
+        plan, number = request.plan, _rewarded(event, request)
+        if number is None:
             return
         before, label = request.label, SourceLabel(event.reward, rank, event.revision)
         declared = sources_of(self.declared and self.declared.sources)
         news, reward = take_label(request, source, label, declared)
-        if not news or reward == before:
+        of = number if plan is None or before is None else plan.labelled
+        now = number if reward is not None and reward == event.reward else of
+        if not news or (reward == before and now == of):
             return
-        self.tally.label(request, reward, called=called)
+        if now != of:
+            self.tally.label(request, None, called=request.called(of))
+        self.tally.label(request, reward, called=request.called(now))
+        if plan is not None:
+            plan.labelled = now
         self.charts.bins.add(at, "reward", (reward or 0.0) - (before or 0.0))
         if (reward is None) != (before is None):
             self.charts.bins.add(at, "rewarded", 1.0 if before is None else -1.0)
@@ -216,18 +222,6 @@ class RouterView:
             before = None if earlier is None else earlier[1]
             self.tally.bill_call(request, number, cost_usd, before=before)
             self.version += 1
-
-    def _rewarded(self, event: RewardObserved, request: Request) -> str | None:
-        """Return the model that a reward is of; None: one that was not decided.
-
-        A label of a fallback tells nothing about the decided model.
-        """
-        if request.plan is None:
-            return request.model if event.model in (None, request.model) else None
-        plan = request.plan
-        if plan.labelled is None:
-            plan.labelled = plan.rewarded(event)
-        return None if plan.labelled is None else plan.steps[plan.labelled].model
 
     def take_alert(self, alert: AlertRaised, *, at: float) -> None:
         """Apply an alert. A model is suspected from a drift to its recovery, and down until it
@@ -309,3 +303,13 @@ class RouterView:
         """Return the picture of the router and of the models that it may choose."""
         names = self.declared.prices if self.declared else self.tally.models
         return self.tally.pareto(names, budget_usd=budget_of(self.state))
+
+
+def _rewarded(event: RewardObserved, request: Request) -> int | None:
+    """Return the number of the call that a reward is of; None: its model was not decided.
+
+    A label of a fallback tells nothing about the decided model.
+    """
+    if request.plan is not None:
+        return request.plan.rewarded(event)
+    return 0 if event.model in (None, request.model) else None

@@ -56,8 +56,8 @@ class Router(RouterReports):
         delivery_timeout: seconds until a bill or a reward that Kafka does not take is given up.
         close_timeout: seconds that closing waits for events being delivered; the rest is lost, and
             counted in the log.
-        on_refused: called with every refusal that no call waits for: of bills and rewards, and of
-            requests given up.
+        on_refused: called with every refusal of this router's events that no call waits for: of
+            bills and rewards, and of requests given up. Other clients' are among them.
         kafka: what aiokafka's clients need beside the address, such as `security_protocol`.
 
     Example:

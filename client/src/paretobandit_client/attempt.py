@@ -34,7 +34,7 @@ class Attempt:
 
     Attributes:
         decision: the decision of the request; number: the call's number, from 0.
-        model: the model to call.
+        model: the model to call. Once a bill names another model as the called one, that model.
         verify: the verifier that the plan asks for; None: nobody needs to look at the answer.
         accept_at: the verdict from which the answer is returned; None: it is returned anyway.
     """
@@ -67,9 +67,13 @@ class Attempt:
         """Return how to call the model, see `Decision.call`."""
         return self.decision.call_of(self.model)
 
-    async def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
+    async def cost(
+        self, *, status: str | None = None, model: str | None = None, **bill: Unpack[Bill]
+    ) -> None:
         """Report what the call cost, see `Decision.cost`. A call that failed is followed by the
         next one."""
+        if model is not None:
+            self.model = checks.model(model)
         # What follows depends on the call, not on whether Kafka takes its bill.
         self._failed = status in checks.UNANSWERED
         bill.setdefault("revision", self._revision)

@@ -26,7 +26,7 @@ from paretobandit_client.answered import Answered
 from paretobandit_client.async_router import Counts, Router
 from paretobandit_client.calls import Message, last_user_message, needs_of, tokens_of
 from paretobandit_client.client_errors import NoDecision, Refused, RouterError, Unreachable
-from paretobandit_client.litellm_bills import Theirs, Told, failed_of, metadata_of, took_of
+from paretobandit_client.litellm_bills import Facts, Theirs, failed_of, metadata_of, took_of
 from paretobandit_client.litellm_plans import Plans, is_checked, step_of, text_of
 from paretobandit_client.litellm_reports import PluginReports
 from paretobandit_client.litellm_signals import by_form, forms_of, named_in, next_best, signal_of
@@ -233,7 +233,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         """Take in a chunk of a stream, which may be its last one."""
         signal = self._signal_of(metadata_of(request_data))
         if signal is not None:
-            self._streams.hear(signal["request_id"], response_chunk)
+            self._streams.add(signal["request_id"], response_chunk)
 
     async def async_log_success_event(
         self, kwargs: Theirs, response_obj: Theirs, start_time: Theirs, end_time: Theirs
@@ -270,7 +270,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         context.candidate_models = [signal["candidate"]]
         context.signals[self._signal] = signal
 
-    async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Told:
+    async def _decide(self, context: Theirs, candidates: Sequence[str]) -> Facts:
         forms = by_form(candidates, self._variants)
         fallback = named if (named := self._arguments[1].get("fallback")) in forms else None
         if fallback is not None:
@@ -318,7 +318,9 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             self._opening = None  # the next call tries again
             raise
 
-    def _report(self, kwargs: Told, response: Theirs, *, revision: int, **more: Any) -> Told | None:
+    def _report(
+        self, kwargs: Facts, response: Theirs, *, revision: int, **more: Any
+    ) -> Facts | None:
         """Bill a call that this plugin decided; return its signal."""
         signal = self._signal_of(metadata_of(kwargs))
         if signal is not None:
@@ -334,8 +336,8 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
             billing = self._reports.bill_unread(signal, stream, self._counted)
             self._reports.keep(asyncio.create_task(billing))
 
-    def _signal_of(self, metadata: Told) -> Told | None:
-        found: Told | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
+    def _signal_of(self, metadata: Facts) -> Facts | None:
+        found: Facts | None = (metadata.get("routing_plugin_signals") or {}).get(self._signal)
         return found
 
     def _name_of(self, called: str) -> str:
@@ -346,7 +348,7 @@ class ParetoBandit(CustomLogger):  # type: ignore[misc]
         return next((form for some in known for form in forms_of(called) if form in some), called)
 
 
-def _needs(messages: Sequence[Message], metadata: Told) -> Told | None:
+def _needs(messages: Sequence[Message], metadata: Facts) -> Facts | None:
     """Return a call's needs, from its messages and its metadata."""
     return {**needs_of({"messages": list(messages)}), **(metadata.get(NEEDS) or {})} or None
 

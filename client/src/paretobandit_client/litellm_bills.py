@@ -16,11 +16,11 @@ from paretobandit_client.outcomes import retry_after_of, status_of
 log = logging.getLogger(__name__)
 Theirs: TypeAlias = Any
 """Something of LiteLLM's, which has no types of its own."""
-Told = Mapping[str, Theirs]
-"""Facts of a call, as LiteLLM and its callers tell them: names with values of any type."""
+Facts = Mapping[str, Theirs]
+"""Facts of a call, from LiteLLM and its callers: names with values of any type."""
 
 
-def metadata_of(kwargs: Told) -> Told:
+def metadata_of(kwargs: Facts) -> Facts:
     """Return the metadata that LiteLLM keeps of a call; some of LiteLLM's paths have another name
     for the metadata.
     """
@@ -33,7 +33,7 @@ def metadata_of(kwargs: Told) -> Told:
     )
 
 
-def cost_of(kwargs: Told, response: Theirs) -> dict[str, Theirs] | None:
+def cost_of(kwargs: Facts, response: Theirs) -> dict[str, Theirs] | None:
     """Return a bill in dollars, or in tokens where LiteLLM knows no price; None where neither is
     known, which is not the same as free."""
     usd = _number(kwargs.get("response_cost"))
@@ -63,7 +63,7 @@ def held_in(holder: object, name: str) -> Theirs:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
-def _is_free(kwargs: Told) -> bool:
+def _is_free(kwargs: Facts) -> bool:
     """Tell whether a cost of 0 is one: of an answer from LiteLLM's own cache, or of a model whose
     price LiteLLM knows. A router registers models without a price as well, and they cost 0."""
     model, parameters = str(kwargs.get("model")), kwargs.get("litellm_params") or {}
@@ -91,12 +91,12 @@ def cached_of(response: object) -> dict[str, int]:
     return {"cached_input_tokens": cached}
 
 
-def answered_by_of(kwargs: Told, response: object) -> dict[str, str]:
+def answered_by_of(kwargs: Facts, response: object) -> dict[str, str]:
     """Return which model answered, if the provider says so."""
     parameters, name = kwargs.get("litellm_params") or {}, held_in(response, "model")
     provider = kwargs.get("custom_llm_provider") or parameters.get("custom_llm_provider")
-    told = names_itself(provider, parameters.get("api_base"))
-    return {"answered_by": name} if told and isinstance(name, str) and name else {}
+    own = names_itself(provider, parameters.get("api_base"))
+    return {"answered_by": name} if own and isinstance(name, str) and name else {}
 
 
 def took_of(kwargs: Mapping[str, object], start: object, end: object) -> dict[str, float]:

@@ -16,7 +16,7 @@ from litellm import ModelResponse
 from litellm.llms.base_llm.base_model_iterator import MockResponseIterator
 
 from paretobandit_client.calls import Message
-from paretobandit_client.litellm_bills import Theirs, Told, failed_of
+from paretobandit_client.litellm_bills import Facts, Theirs, failed_of
 from paretobandit_client.verifying import Verifier, verdict_of
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Followed:
     """
 
     plans: Plans
-    signal: Told | None = None
+    signal: Facts | None = None
     is_next: bool = False
 
 
@@ -119,7 +119,7 @@ class Plans:
         self._are_made = True
 
     async def look(
-        self, signal: Told, response: Theirs, messages: Sequence[Message]
+        self, signal: Facts, response: Theirs, messages: Sequence[Message]
     ) -> float | None:
         """Return the verdict on the answer of an attempt, and report it; None: there is none."""
         name = step_of(signal).get("verify")
@@ -173,18 +173,18 @@ class Plans:
             call = {name: one for name, one in call.items() if name not in ANEW} | metadata | anew
 
 
-def step_of(signal: Told) -> Told:
+def step_of(signal: Facts) -> Facts:
     """Return the step of the plan that a call is."""
-    plan: Sequence[Told] = signal.get("plan") or ()
+    plan: Sequence[Facts] = signal.get("plan") or ()
     return plan[signal["attempt"]] if plan else {}
 
 
-def is_checked(signal: Told) -> bool:
+def is_checked(signal: Facts) -> bool:
     """Tell whether an answer has to pass before it is returned."""
     return step_of(signal).get("accept_at") is not None
 
 
-def following_of(signal: Told) -> Told | None:
+def following_of(signal: Facts) -> Facts | None:
     """Return the plugin's signal, as LiteLLM's metadata hold it, for the next attempt of the plan;
     None: the plan has no further attempt."""
     plan = signal.get("plan") or ()
@@ -197,7 +197,7 @@ def following_of(signal: Told) -> Told | None:
     return {**signal, **called, "attempt": number, "failed": failed}
 
 
-def _after(signal: Told | None, error: Exception) -> Told | None:
+def _after(signal: Facts | None, error: Exception) -> Facts | None:
     """Return the signal of the attempt after one that LiteLLM gave up; None: there is none, or the
     caller erred."""
     if signal is None or failed_of({"exception": error})["status"] == "cancelled":

@@ -11,8 +11,8 @@ from paretobandit_client.attempt_sums import Attempts
 from paretobandit_client.calls import Message
 from paretobandit_client.client_errors import RouterError
 from paretobandit_client.litellm_bills import (
+    Facts,
     Theirs,
-    Told,
     answered_by_of,
     cached_of,
     cost_of,
@@ -54,8 +54,8 @@ class PluginReports:
 
     def report(
         self,
-        signal: Told,
-        kwargs: Told,
+        signal: Facts,
+        kwargs: Facts,
         response: Theirs,
         *,
         revision: int,
@@ -76,7 +76,7 @@ class PluginReports:
 
     async def bill_unread(
         self,
-        signal: Told,
+        signal: Facts,
         stream: Stream,
         counted: Callable[[Sequence[Message]], Awaitable[int | None]],
     ) -> None:
@@ -94,11 +94,11 @@ class PluginReports:
             attempt = stream.call.get("litellm_call_id"), metadata.get("deployment")
             self._try(signal, metadata, bill, attempt=attempt)
 
-    def _try(self, signal: Told, metadata: Told, bill: Told, *, attempt: Hashable) -> None:
+    def _try(self, signal: Facts, metadata: Facts, bill: Facts, *, attempt: Hashable) -> None:
         called = named_in(signal, metadata.get("deployment") or signal["candidate"])
         self.bill(signal, called, bill, attempt=attempt)
 
-    def bill(self, signal: Told, called: str, bill: Told, *, attempt: Hashable) -> None:
+    def bill(self, signal: Facts, called: str, bill: Facts, *, attempt: Hashable) -> None:
         """Send the bill of all tries of a call so far.
 
         Args:
@@ -113,7 +113,7 @@ class PluginReports:
         planned = {"attempt": number} if number else {}
         self.keep(asyncio.create_task(self._bill(request_id, called, {**total, **planned})))
 
-    async def _bill(self, request_id: str, called: str, bill: Told) -> None:
+    async def _bill(self, request_id: str, called: str, bill: Facts) -> None:
         try:
             router = await self._router()
             await router.cost(request_id, model=self._name_of(called), **bill)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paretobandit_client.decision import Decision
-from paretobandit_client.litellm_bills import Told
+from paretobandit_client.litellm_bills import Facts
 from paretobandit_client.litellm_plans import following_of
 from paretobandit_client.sent_events import Step
 
@@ -30,7 +30,7 @@ def by_form(candidates: Sequence[str], variants: Mapping[str, str]) -> dict[str,
     return forms | {name: forms[base] for name, base in variants.items() if base in forms}
 
 
-def signal_of(decision: Decision, forms: Mapping[str, str], plan: Sequence[Step]) -> Told:
+def signal_of(decision: Decision, forms: Mapping[str, str], plan: Sequence[Step]) -> Facts:
     """Return the signal of a decision.
 
     Args:
@@ -60,7 +60,7 @@ def signal_of(decision: Decision, forms: Mapping[str, str], plan: Sequence[Step]
     }
 
 
-def next_best(signal: Told, candidates: Sequence[str], fallback: str | None) -> Told:
+def next_best(signal: Facts, candidates: Sequence[str], fallback: str | None) -> Facts:
     """Return the signal of another attempt of the same call: the model that was chosen has
     failed.
     """
@@ -76,7 +76,7 @@ def next_best(signal: Told, candidates: Sequence[str], fallback: str | None) -> 
     return {**signal, "failed": sorted(failed), "candidate": candidate, "model": model}
 
 
-def named_in(signal: Told, called: str) -> str:
+def named_in(signal: Facts, called: str) -> str:
     """Return the portfolio's name of a candidate, as the decision chose it."""
     own = signal.get("model") if called == signal["candidate"] else None
     name: str = own or (signal.get("names") or {}).get(called, called)

@@ -21,11 +21,11 @@ class Stream:
     Attributes:
         call: the arguments of its call.
         text: the answer so far.
-        heard: time of its last chunk, by the loop's clock.
+        chunk_at: time of its last chunk, by the loop's clock.
     """
 
     call: Mapping[str, Any]
-    heard: float
+    chunk_at: float
     text: list[str] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None
 
@@ -47,10 +47,10 @@ class Streams:
         self._streams[request_id] = stream = Stream(call, asyncio.get_running_loop().time())
         self._wait(request_id, stream)
 
-    def hear(self, request_id: str, chunk: object) -> None:
+    def add(self, request_id: str, chunk: object) -> None:
         """Take in a chunk."""
         if (stream := self._streams.get(request_id)) is not None:
-            stream.heard = asyncio.get_running_loop().time()
+            stream.chunk_at = asyncio.get_running_loop().time()
             stream.text += _texts(chunk)
 
     def end(self, request_id: str) -> None:
@@ -66,11 +66,11 @@ class Streams:
 
     def _wait(self, request_id: str, stream: Stream) -> None:
         loop = asyncio.get_running_loop()
-        stream.timer = loop.call_at(stream.heard + SILENT_SECONDS, self._look, request_id)
+        stream.timer = loop.call_at(stream.chunk_at + SILENT_SECONDS, self._look, request_id)
 
     def _look(self, request_id: str) -> None:
         stream = self._streams[request_id]
-        if stream.heard + SILENT_SECONDS > asyncio.get_running_loop().time():
+        if stream.chunk_at + SILENT_SECONDS > asyncio.get_running_loop().time():
             self._wait(request_id, stream)
         else:
             self._leave(request_id)

@@ -130,9 +130,11 @@ class SyncAttempt:
         """Return the request's id, for reports from elsewhere."""
         return self.attempt.request_id
 
-    def cost(self, *, status: str | None = None, **bill: Unpack[Bill]) -> None:
+    def cost(
+        self, *, status: str | None = None, model: str | None = None, **bill: Unpack[Bill]
+    ) -> None:
         """Report what the call cost, see `Attempt.cost`."""
-        self._router.run(self.attempt.cost(status=status, **bill))
+        self._router.run(self.attempt.cost(status=status, model=model, **bill))
 
     def verdict(self, verifier: str, value: float | bool, *, revision: int = 0) -> None:
         """Report a verifier's verdict on the answer, see `Attempt.verdict`."""

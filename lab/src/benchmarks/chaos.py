@@ -2,10 +2,10 @@
 
 The report is lab/docs/chaos.md and lab/docs/chaos.json.
 
-    python -m benchmarks.chaos                     # everything, two hours or more
-    python -m benchmarks.chaos --scale 0.1         # a tenth of the rounds
+    python -m benchmarks.chaos                     # everything, two hours or more.
+    python -m benchmarks.chaos --scale 0.1         # a tenth of the rounds.
     python -m benchmarks.chaos --only worker_killed=20 --only redis_killed=2 --together
-    python -m benchmarks.chaos --only worker_killed=20 --add   # twenty more to those in the report
+    python -m benchmarks.chaos --only worker_killed=20 --add   # more than the report has.
 """
 
 from __future__ import annotations

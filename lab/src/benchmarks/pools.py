@@ -147,11 +147,11 @@ class Lending:
                 periods = side.engine.state.having(Periods)
                 report = None if periods is None else periods.reported(side.name, now=now)
                 if report is not None and not _is_away(k, now):
-                    self.pools[side.pool].hear(report, now=now)
+                    self.pools[side.pool].take_report(report, now=now)
             for name in ("left", "right"):
                 above = self.pools[name].reported(now=now)
                 assert above is not None
-                self.pools["all"].hear(above, now=now)
+                self.pools["all"].take_report(above, now=now)
             for member, grant in self.pools["all"].grant_all(now=now):
                 self.pools[member.removeprefix("pool:")].take(grant)
             for name in ("left", "right"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents.declaring.configuration import declaration_of
-from agents.interfaces import Encoder, Prompt
+from agents.ports import Encoder, Prompt
 from router_state.config import ProjectionRef
 from router_state.state import portable
 from streams.encoder.projection import Projection

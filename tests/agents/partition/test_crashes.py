@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.interfaces import Encoder, Prompt
+from agents.ports import Encoder, Prompt
 from agents.upkeep.waits_end import end_waits
 from tests.agents.crashing import (
     CONTEXT,

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from agents.declaring import declare_routers
-from agents.routing.waiting_requests import route_waiting
+from agents.requests.route_requests import route_waiting
 from streams.changelog_format import EPOCH
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log
 from tests.audit_world import router

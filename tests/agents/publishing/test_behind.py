@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.publishing.behind import ALERT_AFTER, CALM_BELOW, MOST_ROUTERS, Behind
-from agents.publishing.publish import publish
+from agents.publishing.publish import ALERT_AFTER, CALM_BELOW, MOST_ROUTERS, Behind, publish
 from schemas import AlertRaised, LambdaUpdated, decode
 from streams.service.books_metrics import BooksMetrics
 from tests.agents.crashing import CONTEXT, HOME, SETTINGS, Log

@@ -4,6 +4,8 @@ router believes of them."""
 from __future__ import annotations
 
 import math
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from router_state.attempts.verdict_waits import VerdictWaits
 from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, Price, RouterConfig
-from router_state.events import Verified, Waited
+from router_state.events import Asked, Charged, Event, Verified, Waited
 from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
@@ -233,3 +235,67 @@ def test_a_share_of_verdicts_is_learned_by_model() -> None:
     again.views.refresh()
     capability.tables.views.refresh()
     assert (again.views.likely.array == likely.array).all()
+
+
+def judged_too(max_attempts: int = 2) -> Played:
+    """Return a router with a second verifier, which plans do not use."""
+    one = started(max_attempts=max_attempts)
+    verifiers = {"tests": Verifier(FEE, exact=True), "judge": Verifier(FEE, bins=3)}
+    capabilities = {**one.state.config.capabilities, "attempts": Declared(verifiers, max_attempts)}
+    one.configure(replace(one.state.config, capabilities=capabilities), now=0.0)
+    return one
+
+
+def test_another_verifiers_verdict_keeps_no_money_for_an_overdue_one() -> None:
+    one, name = held(judged_too())
+    one.decide("next", X, now=one.records[name].decided_at + 1000.0)
+    one.play(Verified(name, "judge", 1.0))
+    assert one.records[name].awaited_usd == 0.0
+
+
+def test_money_for_a_third_call_behind_an_overdue_verdict_is_let_go() -> None:
+    one, name = held(started(max_attempts=3))
+    for number in range(1000, 1300):
+        record, now = ask(one, number, 10.0 * number), 10.0 * number
+        if record.plan is not None and len(record.plan.steps) == 3:
+            break
+    else:
+        raise AssertionError("no third call was planned")
+    name = f"r{number}"
+    one.settle(name, 1e-5)
+    one.play(Verified(name, "tests", 0.0))
+    one.settle(name, 1e-5, attempt=1)
+    assert one.records[name].awaited_usd > 0.0
+    one.decide("early", X, now=now + 2.5)
+    assert one.records[name].awaited_usd > 0.0
+    one.decide("next", X, now=now + 1000.0)
+    assert one.records[name].awaited_usd == 0.0
+    assert one.records[name].is_awaited
+    one.play(Verified(name, "tests", 0.0, 1))
+    assert one.records[name].awaited_usd > 0.0
+    invariants.check(one.state, one.records)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("max_attempts", [2, 3])
+def test_a_restarted_worker_lets_the_same_money_go(max_attempts: int, seed: int) -> None:
+    one, rng = judged_too(max_attempts), random.Random(seed)
+    held(one)
+    asked, others = 0, [one]
+    for number in range(600):
+        now, what = 5000.0 + number, rng.choice(("ask", "bill", "verdict"))
+        name, attempt = f"h{asked - 1 - rng.randrange(9)}", rng.choice((0, 0, 1, 2))
+        event: Event = Asked(f"h{asked}", X, session_id="s")
+        if what == "ask":
+            asked += 1
+        elif what == "bill":
+            status, revision = rng.choice(("error", None)), rng.randrange(3)
+            event = Charged(name, 1e-5, revision=revision, status=status, attempt=attempt)
+        else:
+            verifier, verdict = rng.choice(("tests", "judge")), float(rng.random() < 0.3)
+            event = Verified(name, verifier, verdict, attempt, rng.randrange(3))
+        for each in others:
+            each.apply(event, now)
+        if number % 20 == 0:
+            assert all(freeze(each) == freeze(one) for each in others)
+            others = [one, thaw(freeze(one), dict.fromkeys(one.records, X))]

@@ -32,6 +32,7 @@ from router_state.profiles import knobs_for
 from router_state.record import RequestRecord
 from router_state.runs.run_budget import RunBudget
 from router_state.runs.runs import Runs
+from router_state.sources.declared_sources import DeclaredSources
 from router_state.state import invariants, record_bytes
 from tests.router_state.core_reference import context, freeze, having, thaw
 
@@ -339,6 +340,27 @@ def test_each_attempt_is_billed_once_and_priced_as_at_the_decision() -> None:
     assert one.state.settled == 1
 
 
+def test_a_call_of_a_plan_teaches_no_cost_of_its_failed_tries() -> None:
+    learned = []
+    for bills in ([(1e-4, None)], [(3e-4, "timeout"), (5e-4, "error"), (6e-4, None)]):
+        one = engine()
+        request_id, record = planned(one)
+        for revision, (usd, status) in enumerate(bills):
+            one.settle(request_id, usd, revision=revision, status=status)
+        seen = one.state.policy.look(one.state, Asked("q", X))
+        learned.append(seen.cost_usd(one.state.arms.row[record.model]))
+    assert learned[0] == pytest.approx(learned[1])
+
+
+def test_a_verdict_on_the_only_call_leaves_the_published_decision_as_it_was() -> None:
+    one = engine()
+    record = one.decide("r", X, now=0.0, fields={"attempts": []})
+    assert registered.published(record) == {}
+    verdicts(one, "r", 1.0)
+    assert one.records["r"].plan is not None
+    assert registered.published(one.records["r"]) == {}
+
+
 def test_a_reward_is_of_the_last_attempt_unless_it_says_another() -> None:
     for verdict, said, number in ((1.0, {}, 0), (0.0, {}, 1), (0.0, {"attempt": 0}, 0)):
         one = engine()
@@ -350,6 +372,34 @@ def test_a_reward_is_of_the_last_attempt_unless_it_says_another() -> None:
         assert plan.labelled == number
         assert one.records[request_id].called == plan.steps[number].model
         assert record is not None
+
+
+@pytest.mark.parametrize("sources", [{}, {"sources": DeclaredSources("human", ("judge",))}])
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_label_of_another_attempt_is_of_that_ones_model(
+    sources: dict[str, Any], *, verified: bool
+) -> None:
+    said: list[dict[str, Any]] = [
+        {"reward": 1.0, "attempt": 1, "source": "judge", "rank": 3},
+        {"reward": 0.0, "attempt": 0, "source": "human", "rank": 4},
+    ]
+    learned = []
+    for labels in (said, said[1:]):
+        one = engine(**sources)
+        request_id, record = planned(one)
+        if verified:
+            verdicts(one, request_id, 0.0)
+        for label in labels:
+            one.learn(request_id, **label)
+        plan = one.records[request_id].plan
+        assert plan is not None
+        assert plan.labelled == 0
+        assert one.records[request_id].called == plan.steps[0].model == record.model
+        assert one.state.rewards_applied == 1
+        learned.append([arm.rewards.look(X)[0] for arm in one.state.arms.all])
+        invariants.check(one.state, one.records)
+    # After a verdict the label had taught how alike the models are as well, which stays.
+    assert learned[0] == pytest.approx(learned[1], abs=0.1 if verified else 1e-3)
 
 
 def test_the_fee_of_a_verdict_is_spent_once() -> None:

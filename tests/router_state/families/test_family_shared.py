@@ -114,7 +114,7 @@ class Many:
         """Return ten verifiers of one model; later ones have more evidence."""
         return {"a": {f"v{k}": Numbers(np.full(16, 1.0 + k), np.zeros(16)) for k in range(10)}}
 
-    def take_shared(self, told: object) -> None:
+    def take_shared(self, numbers: object) -> None:
         """Take nothing."""
 
 

@@ -18,7 +18,7 @@ from drawing.alert_words import sentence
 from router_state.changes import Alert
 from router_state.config import RouterConfig
 from router_state.errors import InvalidConfig
-from router_state.events import Asked, Charged, Judged, Redeclared
+from router_state.events import Asked, Charged, Event, Judged, Redeclared, Verified
 from router_state.incumbents.assigning import HOLDOUT, INCUMBENT, ROUTER, Incumbent, model_at
 from router_state.incumbents.incumbents import Incumbents
 from router_state.incumbents.ramp_guard import BACK, ON, Guard
@@ -151,6 +151,16 @@ def test_an_audit_follows_what_the_router_would_have_done() -> None:
     would = route.would_route.model_copy(update={"model": worst, "reason": RouteReason.UCB})
     explain(route.model_copy(update={"would_route": would}), "here", findings)
     assert findings.violations == {"decision_unexplained": 1}
+
+
+def test_an_audit_takes_the_incumbents_answer_in_place_of_a_plan_of_three_calls() -> None:
+    fields = {"verifiers": {"tests": {"usd": 0.0, "exact": True}}, "max_attempts": 3}
+    one, findings = engine(incumbent="large", mode="observe", **fields), Findings()
+    for n in range(200):
+        route = published(ask(one, str(n)))
+        explain(route, "here", findings)
+        one.apply(Judged(str(n), float(n % 3 > 0)), 1.0)
+    assert not findings.violations
 
 
 def lambda_of(one: Played) -> LambdaUpdated:
@@ -412,3 +422,18 @@ def test_false_steps_are_rare() -> None:
                 wrong += 1
                 break
     assert wrong <= 4
+
+
+@pytest.mark.parametrize("verdict_first", [True, False])
+def test_the_budget_pays_no_verdicts_on_the_incumbents_answers(verdict_first: bool) -> None:
+    fields = {"budget_usd_per_request": 0.01, "verifiers": {"judge": {"usd": 0.002}}}
+    one = engine(incumbent="large", share=0.0, **fields)
+    assert ask(one, "q").call is not None
+    debt = one.state.pacer.terms()["debt_usd"]
+    events: list[Event] = [Verified("q", "judge", 0.0), Charged("q", 0.07)]
+    for event in events if verdict_first else reversed(events):
+        one.play(event)
+    assert one.state.pacer.terms()["debt_usd"] == debt
+    assert one.state.spend_usd == pytest.approx(0.072)
+    assert having(one.state, Incumbents).spend_usd == pytest.approx(0.07)
+    invariants.check(one.state, one.records)

@@ -106,7 +106,7 @@ def pool(*names: str, config: PoolConfig | None = None) -> Pool:
     found = Pool("shop")
     found.declare(config or PoolConfig((HOUR,)))
     for name in names:
-        found.hear(report(name), now=0.0)
+        found.take_report(report(name), now=0.0)
     return found
 
 
@@ -128,30 +128,32 @@ def test_a_newcomer_waits_until_others_have_confirmed_that_they_have_less() -> N
     shop = pool("a", "b")
     assert granted(shop.grant_all(now=0.0)) == {"a": 15.0, "b": 15.0}
     for name in ("a", "b"):
-        shop.hear(report(name, n=1, moves=1, holds=15.0), now=1.0)
-    shop.hear(report("c"), now=1.0)
+        shop.take_report(report(name, n=1, moves=1, holds=15.0), now=1.0)
+    shop.take_report(report("c"), now=1.0)
     less = granted(shop.grant_all(now=1.0))
     assert less["a"] == less["b"] == pytest.approx(10.0)
     assert less.get("c", 0.0) == 0.0
-    shop.hear(report("a", n=2, moves=2, holds=10.0), now=2.0)
+    shop.take_report(report("a", n=2, moves=2, holds=10.0), now=2.0)
     assert granted(shop.grant_all(now=2.0))["c"] == pytest.approx(5.0)
     # A report that comes again, or late, changes nothing.
-    assert not shop.hear(report("a", n=1, moves=1, holds=15.0), now=3.0)
+    assert not shop.take_report(report("a", n=1, moves=1, holds=15.0), now=3.0)
 
 
 def test_a_silent_member_keeps_its_lease_and_gets_no_longer_one() -> None:
     shop = pool("a", "b")
     shop.grant_all(now=0.0)
-    shop.hear(report("a", n=1, moves=1, holds=15.0), now=1.0)
+    shop.take_report(report("a", n=1, moves=1, holds=15.0), now=1.0)
     for number, now in enumerate((400.0, 800.0, 1390.0)):
-        shop.hear(report("a", n=shop.members["router:a"].n, moves=2 + number, holds=15.0), now=now)
+        shop.take_report(
+            report("a", n=shop.members["router:a"].n, moves=2 + number, holds=15.0), now=now
+        )
         found = dict(shop.grant_all(now=now))
         assert [one.until for one in found["router:a"].lines] == [now + 600.0]
         (line,) = shop.lines.values()
         assert line.grants["router:b"].until == 600.0
         assert line.exposed_usd == 30.0
     # It says that its lease has ended, and what it has spent: the rest is there for others.
-    shop.hear(report("b", n=1, moves=5, holds=4.0, spent=4.0), now=1501.0)
+    shop.take_report(report("b", n=1, moves=5, holds=4.0, spent=4.0), now=1501.0)
     assert sum(granted(shop.grant_all(now=1501.0)).values()) > 0.0
     assert line.exposed_usd <= 30.0
 
@@ -159,10 +161,10 @@ def test_a_silent_member_keeps_its_lease_and_gets_no_longer_one() -> None:
 def test_a_router_that_comes_back_counts_with_what_it_spent_before() -> None:
     shop = pool("a", "b")
     shop.grant_all(now=0.0)
-    shop.hear(report("a", n=1, moves=9, left=True, holds=6.0, spent=6.0), now=1.0)
-    shop.hear(report("a", born=7), now=2.0)
+    shop.take_report(report("a", n=1, moves=9, left=True, holds=6.0, spent=6.0), now=1.0)
+    shop.take_report(report("a", born=7), now=2.0)
     # What is late of the membership before changes nothing.
-    assert not shop.hear(report("a", n=1, moves=10, holds=15.0), now=2.0)
+    assert not shop.take_report(report("a", n=1, moves=10, holds=15.0), now=2.0)
     found = dict(shop.grant_all(now=2.0))
     assert found["router:a"].born == 7
     (line,) = shop.lines.values()
@@ -183,11 +185,11 @@ def test_bounds_hold_and_must_not_contradict_each_other() -> None:
 
 def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -> None:
     shop = pool("a")
-    shop.hear(report("a"), now=3500.0)
+    shop.take_report(report("a"), now=3500.0)
     assert granted(shop.grant_all(now=3500.0)) == {"a": 30.0}
     assert granted(shop.grant_all(now=3550.0), 3600.0) == {"a": 30.0}
     for hour in range(2, 12):
-        shop.hear(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
+        shop.take_report(report("a", n=shop.members["router:a"].n, moves=hour), now=3600.0 * hour)
         shop.grant_all(now=3600.0 * hour + 1.0)
     assert len(shop.lines) <= LINES_KEPT
 
@@ -195,15 +197,15 @@ def test_the_next_period_is_lent_before_it_begins_and_old_ones_are_forgotten() -
 def test_unspent_money_is_carried() -> None:
     shop = pool("a", config=PoolConfig((PeriodBudget(30.0, "hour", carry=5.0),)))
     shop.grant_all(now=0.0)
-    shop.hear(report("a", n=1, moves=1, holds=12.0, spent=12.0), now=3590.0)
-    shop.hear(report("a", n=2, moves=2, holds=12.0, spent=12.0), now=3601.0)
+    shop.take_report(report("a", n=1, moves=1, holds=12.0, spent=12.0), now=3590.0)
+    shop.take_report(report("a", n=2, moves=2, holds=12.0, spent=12.0), now=3601.0)
     assert granted(shop.grant_all(now=3602.0), 3600.0) == {"a": 35.0}
 
 
 def test_a_pool_that_is_let_go_lends_nothing_and_a_budget_that_is_gone_limits_nobody() -> None:
     shop = pool("a")
     shop.grant_all(now=0.0)
-    shop.hear(report("a", n=1, moves=1, holds=30.0, spent=3.0), now=1.0)
+    shop.take_report(report("a", n=1, moves=1, holds=30.0, spent=3.0), now=1.0)
     shop.declare(PoolConfig((HOUR, PeriodBudget(9.0, "day"))))
     assert {one.line for _, grant in shop.grant_all(now=2.0) for one in grant.lines} == {
         "shop/hour",
@@ -221,7 +223,7 @@ def test_of_a_pool_that_is_let_go_nothing_stays_lent_that_is_not_spent(spent: fl
     usd = granted(shop.grant_all(now=0.0))["a"]
     shop.declare(None)
     for n in range(1, 60):
-        shop.hear(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
+        shop.take_report(report("a", n=n, moves=n, holds=usd, spent=spent), now=float(n))
         if not (grants := shop.grant_all(now=float(n))):
             break
         usd = granted(grants)["a"]
@@ -238,7 +240,7 @@ def test_money_that_comes_round_in_a_circle_is_not_lent_again() -> None:
 def test_a_pool_is_kept_to_the_bit() -> None:
     shop = pool("a", "b", config=PoolConfig((HOUR,), "top", {"a": Share(0.1, 0.9)}, 60.0, 4))
     shop.grant_all(now=0.0)
-    shop.hear(
+    shop.take_report(
         Reported(
             "shop", "router:a", 0, 1, 3, False, (Held("shop/hour", 0.0, 15.0, 0.1, ((0.0, 1.0),)),)
         ),
@@ -272,11 +274,11 @@ class Tower:
         self.leases.moves += 1
         n, moves = self.leases.n, self.leases.moves
         own = Reported(self.leases.pool_id, "router:r", 5, n, moves, False, held)
-        self.pools[-1].hear(own, now=now)
+        self.pools[-1].take_report(own, now=now)
         for above, below in pairwise(self.pools):
             report = below.reported(now=now)
             assert report is not None
-            above.hear(report, now=now)
+            above.take_report(report, now=now)
         for k, one in enumerate(self.pools):
             for _, grant in () if k in silent else one.grant_all(now=now):
                 (self.pools[k + 1] if k + 1 < len(self.pools) else self.leases).take(grant)
@@ -348,9 +350,9 @@ def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing()
     shop = pool("a")
     shop.grant_all(now=0.0)
     spent = 30.0000007
-    shop.hear(report("a", n=1, moves=1, left=True, holds=spent, spent=spent), now=1.0)
+    shop.take_report(report("a", n=1, moves=1, left=True, holds=spent, spent=spent), now=1.0)
     shop.grant_all(now=1.0)
-    shop.hear(report("a", born=9), now=2.0)
+    shop.take_report(report("a", born=9), now=2.0)
     for second in range(2, 9):
         assert all(usd == 0.0 for usd in granted(shop.grant_all(now=float(second))).values())
     assert shop.members["router:a"].n <= 2
@@ -359,11 +361,11 @@ def test_a_router_that_left_a_spent_pool_and_comes_back_has_a_lease_of_nothing()
 def test_a_member_too_many_and_a_grant_beyond_all_numbers_are_refused() -> None:
     shop = pool("a")
     with pytest.raises(ImplausibleNumber):
-        shop.hear(report("ghost", n=2**53 - 1), now=0.0)
+        shop.take_report(report("ghost", n=2**53 - 1), now=0.0)
     shop.members |= {f"router:{k}": Member(0, left=True) for k in range(MOST_MEMBERS - 1)}
     with pytest.raises(TooManyMembers, match="a pool of their own"):
-        shop.hear(report("b"), now=0.0)
-    assert shop.hear(report("a", moves=1), now=1.0)
+        shop.take_report(report("b"), now=0.0)
+    assert shop.take_report(report("a", moves=1), now=1.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e12), st.floats(0, 1e12)), min_size=1, max_size=5))
@@ -410,12 +412,12 @@ def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
     names = [*(f"t{k}" for k in range(20)), "named"]
     for second, name in enumerate(names):
         at = float(second)
-        shop.hear(report(name), now=at)
+        shop.take_report(report(name), now=at)
         shop.grant_all(now=at)
         held = (Held("shop/month", 0.0, 1.0, 1.0),)
         n = shop.members[f"router:{name}"].n
-        shop.hear(Reported("shop", f"router:{name}", 0, n, 1, True, held), now=at)
-    shop.hear(report("silent"), now=30.0)
+        shop.take_report(Reported("shop", f"router:{name}", 0, n, 1, True, held), now=at)
+    shop.take_report(report("silent"), now=30.0)
     shop.grant_all(now=500.0)
     assert len(shop.members) == 22
     shop.grant_all(now=700.0)
@@ -426,7 +428,7 @@ def test_members_that_left_are_forgotten_and_what_they_spent_is_not() -> None:
     again = pieces.unpack("shop", pieces.pack(shop))
     assert pieces.pack(again) == pieces.pack(shop) and again.lines.keys() == shop.lines.keys()
     # Who comes back is a new member, beside what it has spent.
-    shop.hear(report("t3", born=9), now=701.0)
+    shop.take_report(report("t3", born=9), now=701.0)
     assert sum(granted(shop.grant_all(now=701.0)).values()) <= 9.0 + 1e-6
     shop.declare(None)
     for day in range(1, 200):
@@ -438,9 +440,9 @@ def test_a_pool_of_many_that_come_and_go_stays_small() -> None:
     shop = pool(config=PoolConfig((HOUR,)))
     for k in range(3_000):
         now = 10.0 * k
-        shop.hear(report(f"t{k}"), now=now)
+        shop.take_report(report(f"t{k}"), now=now)
         shop.grant_all(now=now)
         n = shop.members[f"router:t{k}"].n
-        shop.hear(report(f"t{k}", n=n, moves=1, left=True), now=now + 1.0)
+        shop.take_report(report(f"t{k}", n=n, moves=1, left=True), now=now + 1.0)
     assert len(shop.members) < 100
     assert all(len(line.grants) < 100 for line in shop.lines.values())

@@ -110,7 +110,7 @@ class World:
     def hear(self, name: str, router: Router) -> None:
         """Let the pool read a report."""
         if self.reports:
-            self.pool.hear(self.some(self.reports), now=self.now)
+            self.pool.take_report(self.some(self.reports), now=self.now)
 
     def grant(self, name: str, router: Router) -> None:
         """Let the pool grant."""
@@ -183,7 +183,7 @@ def worlds(count: int) -> Iterator[World]:
         world = World(random.Random(seed))
         world.pool.declare(PoolConfig((BUDGET,), lease_seconds=SECONDS))
         for name, router in world.routers.items():
-            world.pool.hear(router.report(name, world.now), now=world.now)
+            world.pool.take_report(router.report(name, world.now), now=world.now)
         yield world
 
 
@@ -206,7 +206,7 @@ def test_in_the_end_all_of_it_is_lent() -> None:
             world.now += 0.04 * SECONDS
             for name, router in world.routers.items():
                 router.moves += 1
-                world.pool.hear(router.report(name, world.now), now=world.now)
+                world.pool.take_report(router.report(name, world.now), now=world.now)
             for to, grant in world.pool.grant_all(now=world.now):
                 world.routers[to.removeprefix("router:")].take(grant)
         could = sum(router.could_spend(world.now) for router in world.routers.values())

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.declaring.in_force import InForce
-from agents.table import keys, watermarks
+from agents.table import keys
 from agents.table.parking import Parked
+from agents.table.recovered import unpack_offsets
 from router_state.changes import CONFIG, HEAD
 from router_state.errors import DamagedState
 from router_state.packing.framing import body_of, frame
@@ -134,7 +135,7 @@ def pool() -> Records:
     """Return the pieces of a pool that has granted something to a member."""
     found = Pool("team")
     found.declare(TEAM)
-    found.hear(REPORT, now=1.0)
+    found.take_report(REPORT, now=1.0)
     found.grant_all(now=1.0)
     return pool_pieces.pack(found)
 
@@ -149,7 +150,7 @@ OTHERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
         InForce.of(b'{"a": 1}', offset=7).pack(),
         lambda data: InForce.unpack(data).pack(),
     ),
-    "watermarks": (frame(b'{"pb.costs":7}'), watermarks.unpack),
+    "watermarks": (frame(b'{"pb.costs":7}'), unpack_offsets),
     **{
         f"pool {name}": (data, lambda data, name=name: read_pool(data, name))
         for name, data in pool().items()

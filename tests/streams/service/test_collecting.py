@@ -29,6 +29,13 @@ ROUTERS = 1_000
 SETTINGS = Settings(prefix="pb.", app_id="collecting", partitions=2, encoder_backend="none")
 
 
+@pytest.fixture(autouse=True)
+def _set_aside_again() -> Iterator[None]:
+    """Set aside again what was imported and collected, as the tests after these ones expect."""
+    yield
+    gc.freeze()
+
+
 class Node:
     """Something that knows others."""
 

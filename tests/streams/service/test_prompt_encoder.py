@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.interfaces import Prompt
+from agents.ports import Prompt
 from agents.refusal_kinds import EncoderUnavailable
 from router_state.config import ProjectionRef
 from streams.encoder.encoder_by_settings import load_encoder

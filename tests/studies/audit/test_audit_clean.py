@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.members import joining_family
+from agents.members import exchange_priors
 from agents.table import keys
 from router_state.packing import framing
 from streams.settings import Settings
@@ -125,7 +125,7 @@ async def test_a_pool_that_takes_its_money_back_is_clean_all_the_while() -> None
 
 async def test_members_of_a_family_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     # What a newcomer is told comes after its declaration here.
-    monkeypatch.setattr(joining_family, "WELCOME_SECONDS", 0.01)
+    monkeypatch.setattr(exchange_priors, "WELCOME_SECONDS", 0.01)
     world = World(SETTINGS)
     await world.start()
     names = ("home", "a", "b")
@@ -212,6 +212,23 @@ async def test_decisions_after_the_state_was_read_are_no_violation() -> None:
     assert (
         audit(MemoryTopics({**world.records, place: state}), SETTINGS).as_json()["violations"] == {}
     )
+
+
+async def test_a_bill_that_was_refused_after_the_state_was_read_is_no_violation() -> None:
+    settings = SETTINGS.model_copy(update={"orphan_wait": 1.0})
+    world = World(settings)
+    await world.start()
+    await world.send("routers", router("home"))
+    await _ask(world, "r-1")
+    await world.send("costs", {"router_id": "home", "request_id": "unknown", "cost_usd": 0.01})
+    place = ("changelog", world.partition_of("home"))
+    state = list(world.records[place])
+    for _ in range(3):
+        await world.pass_time(1.0)
+    before = audit(MemoryTopics({**world.records, place: state}), settings)
+    assert before.checked["costs_refused"] == 1
+    for findings in (before, audit(world.topics(), settings)):
+        assert findings.as_json()["violations"] == {}, findings.examples
 
 
 CACHED = {

@@ -18,13 +18,18 @@ from studies.simulate.fit_family import fit_family
 from studies.simulate.verdicts_seen import VerdictsSeen
 
 D, RIGHT = 3, 0.6
+RANKS = ("judge", "human")
 
 
 def event(k: int, **said: object) -> Rewarded:
+    if "reward" in said:
+        said = {"source": "judge", **said}
     return Rewarded("a", k, float(k), Reward(router_id="a", request_id=f"q{k}", **said))
 
 
-def history(count: int, *, verdicts_late: bool = False) -> tuple[list[Happened], list[Case]]:
+def history(
+    count: int, *, verdicts_late: bool = False, revision: int = 0, source: str = "judge"
+) -> tuple[list[Happened], list[Case]]:
     """Return requests whose verifier passes .9 of the right answers, and .2 of the wrong ones."""
     rng = np.random.default_rng(7)
     declared = RouterDeclared.model_validate(
@@ -39,7 +44,10 @@ def history(count: int, *, verdicts_late: bool = False) -> tuple[list[Happened],
     for k in range(count):
         right = float(rng.random() < RIGHT)
         passes = float(rng.random() < (0.9 if right else 0.2))
-        both = [event(k, reward=right), event(k, verifier="judge", verdict=passes, attempt=0)]
+        both = [
+            event(k, reward=right, source=source, revision=revision),
+            event(k, verifier="judge", verdict=passes, attempt=0, revision=revision),
+        ]
         happened += both if verdicts_late else both[::-1]
         x = np.append(rng.normal(size=D - 1), 1.0)
         cases.append(Case(k, f"q{k}", x, float(k), None, None, {}, f"m{k % 2}", 1.0, reward=right))
@@ -48,7 +56,7 @@ def history(count: int, *, verdicts_late: bool = False) -> tuple[list[Happened],
 
 def numbers(happened: list[Happened], cases: list[Case]) -> dict[str, Numbers]:
     """Return the numbers of the judge by model."""
-    seen = VerdictsSeen()
+    seen = VerdictsSeen(RANKS.index)
     list(seen.through(happened))
     list(seen.cases(cases))
     n = float(len(cases))
@@ -84,9 +92,21 @@ def test_labels_of_second_calls_say_nothing_of_first_answers() -> None:
         np.testing.assert_array_equal(one.means, after[name].means)
 
 
+def test_verdicts_and_labels_count_by_revision_and_rank_whatever_came_last() -> None:
+    happened, cases = history(600)
+    before = numbers(happened, cases)
+    first = [event(k, verifier="judge", verdict=0.0) for k in range(0, 600, 3)]
+    last = [event(k, verifier="judge", verdict=1.0) for k in range(0, 600, 5)]
+    last += [event(k, reward=0.0, source="judge") for k in range(0, 600, 4)]
+    declared, *told = history(600, revision=1, source="human")[0]
+    after = numbers([declared, *first, *told, *last], cases)
+    for name, one in before.items():
+        np.testing.assert_array_equal(one.means, after[name].means)
+
+
 def test_a_family_of_histories_tells_what_verdicts_mean() -> None:
     happened, cases = history(600)
-    seen = VerdictsSeen()
+    seen = VerdictsSeen(RANKS.index)
     list(seen.through(happened))
     list(seen.cases(cases))
     shared = seen.numbers(("m0", "m1"), {}, D, 0.2)

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.members import joining_family
+from agents.members import exchange_priors
 from agents.members.kin_notes import report_notes
 from agents.table import keys
 from agents.table.family_records import Families
@@ -146,7 +146,7 @@ async def test_a_newcomer_knows_the_models_before_its_first_request() -> None:
 async def test_a_newcomer_does_not_wait_for_an_owner_that_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(joining_family, "WELCOME_SECONDS", 0.05)
+    monkeypatch.setattr(exchange_priors, "WELCOME_SECONDS", 0.05)
     found = await world()
     owner = found.owner("support")
     found.away = found.workers.index(owner)
@@ -300,7 +300,7 @@ class Telling:
         """Return them."""
         return self.numbers
 
-    def take_shared(self, told: ByModel | None) -> None:
+    def take_shared(self, numbers: ByModel | None) -> None:
         """Take nothing."""
 
 

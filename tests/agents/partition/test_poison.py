@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.lane import poison
+from agents.partition import poison
 from router_state import deciding, engine, feedback
 from router_state.state import invariants, redeclaring, sweeping
 from streams.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agents.group import Group
-from agents.interfaces import Table
+from agents.table import Table
 from ground.boundary import BoundaryError
 
 UNDER_WAY: Final = 2

@@ -1,26 +1,35 @@
-"""Book bills and rewards: one agent with two schemas."""
+"""Book bills and rewards: one agent with two schemas. Those that overtook their request wait for
+it, and are refused if it does not come.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from agents.feedback.waiting_feedback import parked_feedback, read_again, wait
+from msgspec import structs
+
 from agents.group import Answers, Batch
-from agents.interfaces import Ref
 from agents.partition.partition import Partition
-from agents.refusal_kinds import FromTheFuture, Refusal
+from agents.refusal_kinds import FromTheFuture, OrphanCost, OrphanReward, Refusal
 from agents.table.parking import Parked
+from agents.table.router_records import Ref
 from agents.taking.core_events import core_event
 from agents.taking.intake import Intake, take_in
-from ground.messages import Message, Record
+from ground.messages import Message, Record, key_text
 from router_state.changes import Outcome
 from router_state.config import Vector
+from router_state.events import Orphaned
 from router_state.instants import utc
-from schemas.quick import Bill, Reward
+from schemas.quick import Bill, Reward, read
 from schemas.rewards import MAX_AHEAD
 
 E = TypeVar("E", Bill, Reward)
+ORPHANS: Final[Mapping[type[Bill | Reward], type[Refusal]]] = {
+    Bill: OrphanCost,
+    Reward: OrphanReward,
+}
+"""Refusal of feedback whose request never arrived, by its kind."""
 
 
 class BookFeedback(Batch, Generic[E]):
@@ -79,7 +88,7 @@ class BookFeedback(Batch, Generic[E]):
         answers.strays += intake.strays
         answers.refused += intake.refused
         for message, _ in intake.refused:
-            router_id = (message.key or b"").decode(errors="replace")
+            router_id = key_text(message)
             partition.note_unbooked(message, router_id, "refused")
         for taken in intake.taken:
             answers.at = taken.message
@@ -141,7 +150,7 @@ def _book(
     elif partition.routers.knows(event.router_id, event.subject):
         _apply(event, message, partition, answers, contexts=contexts)
     else:
-        wait(message, event, partition, answers)
+        _wait(message, event, partition, answers)
 
 
 def _refusal(event: Bill | Reward, partition: Partition) -> Refusal | None:
@@ -154,17 +163,6 @@ def _refusal(event: Bill | Reward, partition: Partition) -> Refusal | None:
         # would be accepted.
         return FromTheFuture("observed_at is more than 5 minutes ahead")
     return partition.routers.why_unreadable(event.router_id)
-
-
-def apply_waiting(router_id: str, subject: str, partition: Partition, answers: Answers) -> None:
-    """Apply the feedback that overtook a request which has just been decided, in order of
-    arrival."""
-    for parked in partition.parking.waiting_for(router_id, subject):
-        partition.parking.unpark(parked)
-        is_bill = parked.topic == partition.feedback_topics[0]
-        event = read_again(Bill, parked) if is_bill else read_again(Reward, parked)
-        # The decision was made in this group, so its record still has the context.
-        _apply(event, parked, partition, answers, contexts={})
 
 
 def _apply(
@@ -181,7 +179,7 @@ def _apply(
     moved = core_event(event, source, contexts, rank_of=partition.ports.rank_of)
     changes = partition.routers.apply(event.router_id, moved, now=partition.clock())
     if changes.refusal is not None:
-        parked = source if isinstance(source, Parked) else parked_feedback(source, event, partition)
+        parked = source if isinstance(source, Parked) else _parked(source, event, partition)
         partition.refuse_later(parked, changes.refusal, answers)
         return
     partition.count(_outcome(event, changes.outcome))
@@ -197,3 +195,81 @@ def _outcome(event: Bill | Reward, outcome: Outcome) -> str:
     if is_withdrawn and outcome is not Outcome.DUPLICATE:
         return "reward_withdrawn"
     return f"reward_{outcome.value}"
+
+
+def _wait(message: Message, event: Bill | Reward, partition: Partition, answers: Answers) -> None:
+    """Let an event wait for its request; refuse the event if too many wait."""
+    parked = _parked(message, event, partition)
+    if isinstance(event, Bill):
+        due = _overtake_other_bills(parked, event, partition)
+        if due is None:
+            partition.count("bill_duplicate")
+            partition.note_unbooked(parked, event.router_id, "duplicate")
+            return
+        parked = structs.replace(parked, due=due)
+    # While requests are still to be answered, no event is refused for want of room: the next
+    # request may be the one that it waits for. `Partitions.hold_back` bounds the number of events.
+    if len(partition.parking) < partition.ports.limits.parked_events or partition.lags():
+        partition.parking.park(parked)
+        partition.note_unbooked(parked, event.router_id, "waiting")
+        partition.count("parked")
+    else:
+        refuse_orphan(parked, partition, answers)
+
+
+def _parked(message: Message, event: Bill | Reward, partition: Partition) -> Parked:
+    """Return a source event in its parked form, in which it waits for its request."""
+    error = ORPHANS[type(event)](
+        "no decision of this request is known: it was not asked of this router, or longer ago than "
+        "PB_CONTEXT_TTL"
+    )
+    due = partition.clock() + partition.ports.limits.orphan_wait
+    return Parked.of(message, error, router_id=event.router_id, request_id=event.subject, due=due)
+
+
+def _overtake_other_bills(parked: Parked, bill: Bill, partition: Partition) -> float | None:
+    """Return the time until which a bill waits; None if the bill changes nothing.
+
+    Of the bills for one call of a request, only that of the highest revision waits, so that an
+    orphan's dollars are booked once.
+    """
+    due = parked.due
+    for other in partition.parking.waiting_for(parked.router_id, parked.request_id):
+        if other.topic == parked.topic:
+            before = _read_again(Bill, other)
+            if (before.attempt or 0) != (bill.attempt or 0):
+                continue
+            if before.revision >= bill.revision:
+                return None
+            partition.parking.unpark(other)
+            partition.count("bill_revised")
+            # The wait counts from the first bill: revisions must not prolong it.
+            due = other.due
+    return due
+
+
+def _read_again(kind: type[E], parked: Parked) -> E:
+    """Return a parked event, decoded as it was before its wait."""
+    return read(kind, key=None, value=parked.value)
+
+
+def apply_waiting(router_id: str, subject: str, partition: Partition, answers: Answers) -> None:
+    """Apply the feedback that overtook a request which has just been decided, in order of
+    arrival."""
+    for parked in partition.parking.waiting_for(router_id, subject):
+        partition.parking.unpark(parked)
+        is_bill = parked.topic == partition.feedback_topics[0]
+        event = _read_again(Bill, parked) if is_bill else _read_again(Reward, parked)
+        # The decision was made in this group, so its record still has the context.
+        _apply(event, parked, partition, answers, contexts={})
+
+
+def refuse_orphan(parked: Parked, partition: Partition, answers: Answers) -> None:
+    """Refuse a bill or a reward whose request did not come in time. An orphaned bill in dollars is
+    booked as unmatched; one in tokens has no price.
+    """
+    router_id = parked.router_id
+    if parked.topic == partition.feedback_topics[0] and partition.routers.engine(router_id):
+        cost_usd = _read_again(Bill, parked).cost_usd or 0.0
+        partition.routers.apply(router_id, Orphaned(cost_usd), now=partition.clock())
+    partition.refuse_later(parked, parked.refusal, answers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from agents.interfaces import Prompt
 from agents.partition.partition import Partition
+from agents.ports import Prompt
 from agents.refusal_kinds import (
     EncoderUnavailable,
     PromptTooLarge,

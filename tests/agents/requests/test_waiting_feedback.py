@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.feedback.book_feedback import LearnFromRewards, PaceSpend
+from agents.requests.book_feedback import LearnFromRewards, PaceSpend
 from tests.agents.crashing import CONTEXT, HOME, reasons, routes, started
 from tests.memory_worker import MemoryWorker
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agents.lane.lane import Awaited
-from agents.lane.under_way import UNDER_WAY, Gone, Voided
+from agents.partition.lane import Awaited
+from agents.partition.under_way import UNDER_WAY, Gone, Voided
 from agents.table import keys
 from agents.upkeep.sweep import Sweep
 from streams.settings import Settings

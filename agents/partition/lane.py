@@ -1,23 +1,40 @@
 """The eight steps of a partition's groups, from fetched records to answers: only here changes
-become durable and answers leave."""
+become durable and answers leave. Declarations pass beside the groups.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from agents.group import Answers, Batch, Group
-from agents.interfaces import Inbox
-from agents.lane.poison import blamed
-from agents.lane.under_way import UnderWay, Voided
-from agents.ports import Ports
+from agents.partition.poison import alone, blamed, try_alone
+from agents.partition.under_way import UnderWay, Voided
+from agents.ports import Inbox, Ports
+from agents.refusal_kinds import InternalError
 from agents.table.parking import Parked
 from agents.table.recovered import Recovered
 from agents.taking.next_group import Decode, NextGroup
 from agents.taking.turns import Turns
 from ground.boundary import BoundaryError
+from ground.messages import Record
+
+SECONDS_AT_ONCE = 0.01
+"""Seconds of the event loop that work by the clock takes for one group; then other tasks go on."""
+
+Declare = Callable[[list[Record]], Awaitable[None]]
+"""Function that puts declarations in force. Raises InternalError."""
+Refuse = Callable[[Record, InternalError, Sequence[Batch]], Awaitable[None]]
+"""Function that refuses an event on which the worker fails; with it, batches of events are done."""
+
+
+class Declarations(Batch):
+    """A batch of declarations."""
+
+    __slots__ = ()
+    name = "routers"
 
 
 class Awaited(BoundaryError):
@@ -46,6 +63,9 @@ class Lane:
     fails, only the log knows whether it has the record batch. So a failure there ends the process,
     and with it all later groups; the partition is recovered from the log.
 
+    `pass_groups` and `pass_declarations` go on until the partition is lost. An event on which the
+    worker fails is tried alone, and refused if it fails again.
+
     Attributes:
         coming: events that wait for their group.
         under_way: groups that are applied and not finished.
@@ -60,6 +80,46 @@ class Lane:
         self.under_way = UnderWay(partition.table)
         self.delivered: list[Parked] = []
         self._tasks: set[asyncio.Task[None]] = set()
+
+    async def pass_groups(self, decode: Decode, refuse: Refuse) -> None:
+        """Pass the events of the agents' topics, group by group."""
+        while True:
+            if batches := await self.take(decode):
+                try:
+                    self.apply(batches)
+                except InternalError as error:
+                    for batch in batches:
+                        await self._pass_each(batch, error, decode, refuse)
+
+    async def _pass_each(
+        self, batch: Batch, error: InternalError, decode: Decode, refuse: Refuse
+    ) -> None:
+        async def step(messages: list[Record]) -> None:
+            one = decode(batch.name, messages)
+            await self.under_way.room()
+            while (preparation := one.preparation()) is not None:
+                await preparation
+                await self.under_way.room()
+            self.apply([one])
+
+        async def give_up(message: Record, error: InternalError) -> None:
+            await refuse(message, error, [decode(batch.name, [message])])
+
+        for message in batch.messages:
+            await alone(message, step, give_up, error)
+
+    async def pass_declarations(
+        self, declare: Declare, refuse: Callable[[Record, InternalError], Awaitable[None]]
+    ) -> None:
+        """Pass declarations, which come seldom and take several record batches."""
+        most = self._ports.limits.batch_size
+        while True:
+            await self._inbox.declared.wait()
+            self._inbox.declared.clear()
+            while records := self.coming.records("routers", most)[0]:
+                await try_alone(records, declare, refuse)
+                self._inbox.finish("routers", records[-1].offset + 1)
+                self._ports.finished(Group([Declarations(records)], passed=[]))
 
     async def take(self, decode: Decode) -> list[Batch]:
         """Wait for this partition's turn, and take the batches of a group; none if the waiting
@@ -208,7 +268,7 @@ class Lane:
         for first in self.under_way.take_finished():
             for batch in first.batches:
                 self._inbox.finish(batch.name, batch.messages[-1].offset + 1)
-            self._ports.meter.finished(first)
+            self._ports.finished(first)
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Start a task that lives until the lane stops; an exception in it ends the process."""

@@ -1,15 +1,19 @@
-"""Isolate an event on which the worker fails: after three tries it is refused, and all other
-events go on.
+"""Isolate what the worker fails on, and let all else go on: an event is refused after three tries;
+a router or a pool on which timed work fails is set aside until its next change.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
+from agents.partition.news import News
+from agents.ports import Count
 from agents.refusal_kinds import InternalError
-from ground.boundary import BoundaryError
+from agents.table import Table, keys
+from ground.boundary import Attempt, BoundaryError
 from ground.messages import Message
 
 log = logging.getLogger(__name__)
@@ -99,3 +103,57 @@ async def alone(
         except InternalError as again:
             error = again
     await refuse(item, error)
+
+
+class Aside:
+    """Routers and pools of one partition that are set aside.
+
+    Attributes:
+        failed: by work and kind, the records of routers and pools at the time when the work failed
+            on them. Every change of a router or a pool changes its record.
+    """
+
+    def __init__(self, table: Table, news: News, count: Count) -> None:
+        self._table, self._news, self._count = table, news, count
+        self.failed: dict[tuple[str, bytes], dict[str, bytes | None]] = {}
+
+    def skips(self, work: str, kind: bytes, name: str) -> bool:
+        """Tell whether this work has failed on a router or a pool that has not changed since."""
+        failed = self.failed.get((work, kind))
+        return (
+            failed is not None
+            and name in failed
+            and failed[name] == self._table.get(keys.key(kind, name))
+        )
+
+    @contextmanager
+    def trying(self, work: str, kind: bytes, name: str) -> Iterator[None]:
+        """Do some work for one router or pool, and set it aside if the work fails. Errors that end
+        the process pass.
+
+        Args:
+            kind: `keys.HEAD` for a router, `keys.POOL` for a pool, `keys.FAMILY` for a family.
+        """
+        with Attempt() as attempt:
+            yield
+        if (error := attempt.error) is None:
+            self.done(work, kind, name)
+        elif blamed(error, f"{work} of {keys.OF[kind]} {name}") is None:
+            raise error
+        else:
+            self.note(work, kind, name, why=type(error).__name__)
+
+    def note(self, work: str, kind: bytes, name: str, *, why: str) -> None:
+        """Set a router or a pool aside, with one alert until the work succeeds again."""
+        known = self.failed.setdefault((work, kind), {})
+        if name not in known:
+            of = keys.OF[kind]
+            evidence = {"work": work, "of": of, "why": why, "partition": self._table.number}
+            self._news.alert(name, "set_aside", evidence)
+            self._count("set_aside")
+        known[name] = self._table.get(keys.key(kind, name))
+
+    def done(self, work: str, kind: bytes, name: str) -> None:
+        """Note that the work has succeeded."""
+        if (known := self.failed.get((work, kind))) is not None:
+            known.pop(name, None)

@@ -1,1 +1,0 @@
-"""Bills and rewards: book them, or let them wait for their request."""

@@ -1,1 +1,0 @@
-"""Requests: decide each one, or let it wait for its router."""
