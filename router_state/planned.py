@@ -20,7 +20,8 @@ from router_state.errors import (
     VerdictOutOfRange,
 )
 from router_state.events import UNANSWERED, Charged, Verified
-from router_state.plan import NOTHING, Plan, Step
+from router_state.kernel.given import Step
+from router_state.plan import NOTHING, Plan
 from router_state.record import PLAIN, Call, Records, RequestRecord, Settlement
 from router_state.router import RouterState
 from router_state.totals import checked_cost

@@ -17,8 +17,8 @@ from router_state.arms import Arms
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
-from router_state.kernel import Chance, Planning, begin_plan
-from router_state.plan import NOTHING, Plan, Step
+from router_state.kernel import Chance, begin_plan
+from router_state.plan import NOTHING, Plan
 
 TRIED = 0.02
 """Share of requests that try a plan whose worth is uncertain, and share of requests whose answer a
@@ -42,42 +42,40 @@ def plan(
     choice: Choice,
     chance: Chance,
     budget_usd: float | None,
-) -> None:
-    """Plan what follows the call of the model whose draw is best."""
+) -> Plan | None:
+    """Plan what follows the call of the model whose draw is best; return the plan, if there is
+    one.
+    """
     shut, fields = EVERY_LOOK, choice.request.fields
     if fields is not None:
         shut = tables.shut(fields.get("attempts"))
-    if len(shut) == len(tables.looks):
-        if choice.propensity <= 0.0:
-            choice.propensity = choice.seen.chance_of(choice.k)
-        return
-    most_calls, views = declared.max_attempts, tables.views
+        if len(shut) == len(tables.looks):
+            if choice.propensity <= 0.0:
+                choice.propensity = choice.seen.chance_of(choice.k)
+            return None
+    most_calls = declared.max_attempts
     # The duals are solved for plans of two calls; what a third one costs more, their debts make up
     # for. A third call that begins late is slow whatever its own time, so that the price of a slow
     # call says nothing of it.
     if most_calls > 2 and not (arms.beside is None or arms.beside.adds_up):
         most_calls = 2
-    plans = Planning(
+    choice.k, choice.propensity, first, choice.planned, steps = begin_plan(
+        tables.views,
+        tables.stops,
+        arms,
         choice.seen,
-        arms.costs,
-        views.sure,
-        views.hopeful,
+        shut,
+        choice.k,
+        choice.propensity,
         choice.price,
         choice.left_usd,
         choice.most_usd,
-        shut,
-    )
-    choice.k, choice.propensity, first, choice.planned, steps = begin_plan(
-        plans,
-        views.likely,
-        arms.all,
-        tables.stops,
-        choice.k,
-        choice.propensity,
         most_calls,
         TRIED,
         inf if budget_usd is None else LOOKED * budget_usd,
         chance,
     )
-    if steps:
-        choice.plan = Plan(tuple([Step(*one) for one in steps]), NOTHINGS[len(steps)], first)
+    if not steps:
+        return None
+    choice.plan = made = Plan(steps, NOTHINGS[len(steps)], first)
+    return made

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from router_state.plan import Plan, Step
+from router_state.kernel.given import Step
+from router_state.plan import Plan
 
 
 def plan_fields(plan: Plan) -> dict[str, object]:

@@ -68,9 +68,12 @@ class VerdictWaits:
         heapify(self.queue)
         self.later: list[tuple[float, int, str]] = []
 
-    def add(self, request_id: str, decided_at: float, seq: int) -> None:
-        """Add a request that was just decided, or that may await a verdict again."""
+    def add(self, request_id: str, decided_at: float, seq: int) -> float:
+        """Add a request that was just decided, or that may await a verdict again; return the time
+        at which its verdict may be overdue.
+        """
         heappush(self.queue, (decided_at, seq, request_id))
+        return decided_at + self.seconds
 
     def came(self, request_id: str, given_seconds: float) -> None:
         """Note a verdict; mostly the one that is awaited longest."""

@@ -249,20 +249,16 @@ class Attempts(Capability):
 
     def follow(self, choice: Choice, chance: Chance | Generator, budget_usd: float | None) -> None:
         """See Capability."""
-        if not self.declared.verifiers:
+        declared = self.declared
+        if not declared.verifiers:
             return
         assert isinstance(chance, Chance)  # as the only profile with verifiers made it
         arms, tables = self.arms, self.tables
         if tables.names is not arms.names:
             self._fit(arms.names)
-        tables.views.refresh()
-        planning.plan(tables, self.declared, arms, choice, chance, budget_usd)
-        plan = choice.plan
+        plan = planning.plan(tables, declared, arms, choice, chance, budget_usd)
         if plan is not None and len(plan.steps) > 1:
-            waits = self.waits.get(plan.steps[0].verify or "")
-            if waits is not None:
-                waits.add(choice.request.request_id, choice.now, choice.seq)
-                self.journal.overdue_at = min(self.journal.overdue_at, waits.due)
+            self._await(choice.request.request_id, choice.now, choice.seq, plan)
 
     # What follows it.
 
@@ -276,9 +272,9 @@ class Attempts(Capability):
         if waits is not None and event.attempt == 0:
             waits.came(event.request_id, self._given_seconds(event.verifier))
         if len(plan.steps) > 2:
-            self._await(event.request_id, record, plan)
+            self._await(event.request_id, record.decided_at, record.seq, plan)
         if self.waits:
-            self._next_overdue()
+            self.journal.overdue_at = self._next_overdue()
         return found
 
     def overdue(
@@ -293,18 +289,18 @@ class Attempts(Capability):
         found: Sequence[str] = ()
         for waits in self.waits.values():
             found = [*found, *waits.overdue(records, now)]
-        self._next_overdue()
+        self.journal.overdue_at = self._next_overdue()
         return found
 
-    def _await(self, request_id: str, record: RequestRecord, plan: Plan) -> None:
+    def _await(self, request_id: str, decided_at: float, seq: int, plan: Plan) -> None:
         """Let a request wait that may await a verdict, again or of a later answer."""
         waits = self.waits.get(plan.steps[0].verify or "")
         if waits is not None:
-            waits.add(request_id, record.decided_at, record.seq)
-            self._next_overdue()
+            due = waits.add(request_id, decided_at, seq)
+            self.journal.overdue_at = min(due, self.journal.overdue_at)
 
-    def _next_overdue(self) -> None:
-        self.journal.overdue_at = min((one.due for one in self.waits.values()), default=inf)
+    def _next_overdue(self) -> float:
+        return min((one.due for one in self.waits.values()), default=inf)
 
     def _given_seconds(self, verifier: str) -> float:
         pairs = self.evidence.pairs.get(verifier)
@@ -319,8 +315,11 @@ class Attempts(Capability):
         """See Capability."""
         self.evidence.bill(billing)
         record, plan = billing.record, billing.record.plan
-        if plan is not None and plan.awaits_verdict is not None:
-            self._await(billing.event.request_id, record, plan)
+        event = billing.event
+        # With the first answer's bill a request waits for what it waits for since its decision.
+        usual = billing.first and event.attempt == 0 and not billing.unanswered
+        if plan is not None and not usual and plan.awaits_verdict is not None:
+            self._await(event.request_id, record.decided_at, record.seq, plan)
 
     def taken(self, record: RequestRecord, event: Judged, labels: object, now: float) -> None:
         """See Capability."""
@@ -384,6 +383,8 @@ class Attempts(Capability):
             yield "pairs of verdicts and labels"
         if not self.spend.is_sound:
             yield "spend of requests with plans"
+        if self.waits and self.journal.overdue_at != self._next_overdue():
+            yield "time of the next overdue verdict"
 
     def lambda_fields(self, now: float) -> dict[str, object]:
         """See Capability."""

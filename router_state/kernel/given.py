@@ -1,4 +1,6 @@
-"""Types of what callers hand to the kernel: arrays, and objects that it reads."""
+"""Types of what callers hand to the kernel: arrays, and objects that it reads; and the steps of
+plans, which the kernel hands back.
+"""
 
 from __future__ import annotations
 
@@ -118,3 +120,27 @@ class Guess(Protocol):
 
     @property
     def absolute(self) -> bool: ...
+
+
+class Step(Struct, gc=False, frozen=True, omit_defaults=True):
+    """One call of a plan, and the look at its answer.
+
+    Attributes:
+        expected_cost_usd: expected cost of the call; price: price of the model at the decision.
+        verify: the verifier that looks at the answer; None: none does.
+        accept_at: least verdict with which the answer is returned; None: it is returned whatever
+            the verdict.
+        fee_usd: dollars of the verdict.
+        probability: probability that the call is made, as expected at the decision.
+        gap: reward that this answer loses because none before it passed, if all models erred on the
+            same prompts.
+    """
+
+    model: str
+    expected_cost_usd: float
+    price: Price
+    verify: str | None = None
+    accept_at: float | None = None
+    fee_usd: float = 0.0
+    probability: float = 1.0
+    gap: float = 0.0

@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from router_state.config import Price
-from router_state.plan import NOTHING, Attempt, Plan, Step, Verdict
+from router_state.kernel.given import Step
+from router_state.plan import NOTHING, Attempt, Plan, Verdict
 
 PRICE = Price(1.0, 1.0)
 STEPS = (

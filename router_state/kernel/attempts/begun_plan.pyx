@@ -3,19 +3,26 @@
 from router_state.kernel.attempts.later_calls cimport deviation, further, given_failed, lost
 from router_state.kernel.attempts.planned_calls cimport Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded
+from router_state.kernel.attempts.verdict_table cimport Views
 from router_state.kernel.choosing.arm cimport Arm
 from router_state.kernel.choosing.candidates cimport COST, Candidates, MEAN
+from router_state.kernel.choosing.portfolio cimport Portfolio
+from router_state.kernel.given import Step
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
 
 
 def begin_plan(
-    Planning plans,
-    Looks likely,
-    list arms,
+    Views views,
     list stops,
+    Portfolio arms,
+    Candidates seen,
+    shut,
     Index b,
     Real propensity,
+    Real per_dollar,
+    Real left_usd,
+    Real most_usd,
     Index most_calls,
     Real tried,
     Real looked_usd,
@@ -23,20 +30,23 @@ def begin_plan(
 ):
     """Choose the calls of a request, where the b-th arm's draw is the best, and count the later ones
     as awaited. Return the arm that is called first, the propensity, that of the first call, the
-    expected reward and dollars, and of each call the fields of a step (`router_state.plan.Step`);
-    without a plan there are none.
+    expected reward and dollars, and the steps; without a plan there are none.
 
     Args:
-        likely: looks as they are expected.
+        seen, per_dollar, left_usd, most_usd, shut: see `Planning`.
         stops: by look the verifier, the least verdict that passes, and the dollars of a verdict.
         propensity: that of a call of the b-th arm; only used where `most_calls` is 1, so that
             there is nothing to choose.
         tried: see `Planning.choose`.
         looked_usd: dollars that may be spent on a look without consequence for the request.
     """
-    K, L = plans.seen.K, plans.sure.L
-    if not (len(arms) == likely.K == K and len(stops) == likely.L == L):
-        raise ValueError(f"{len(arms)} arms and {len(stops)} looks are not {K} and {L}")
+    views.refresh()
+    likely: Looks = views.likely
+    if not (len(arms.all) == likely.K == seen.K and len(stops) == likely.L):
+        raise ValueError(f"{len(stops)} looks at {seen.K} arms are not {likely.L} at {likely.K}")
+    plans = Planning(
+        seen, arms.costs, views.sure, views.hopeful, per_dollar, left_usd, most_usd, shut
+    )
     k, look, second, looks, first = b, plans.first_look(), -1, True, 1.0
     if most_calls > 1:
         k, look, second, looks, propensity, first = plans.choose(b, tried, chance)
@@ -48,7 +58,7 @@ def begin_plan(
     looks = looks and affords(plans, calls, stops, looked_usd, chance)
     if not looks and len(calls) < 2:
         return k, propensity, first, (0.0, 0.0), ()
-    planned, steps = expected(plans.seen, likely, arms, calls, stops, looks)
+    planned, steps = expected(seen, likely, arms.all, calls, stops, looks)
     return k, propensity, first, planned, steps
 
 
@@ -69,7 +79,7 @@ cdef Flag affords(Planning plans, list calls, list stops, Real looked_usd, Chanc
 cdef tuple expected(
     Candidates seen, Looks looks, list arms, list calls, list stops, Flag looked
 ):
-    """Return the expected reward and dollars of calls, and the fields of each step.
+    """Return the expected reward and dollars of calls, and the steps.
 
     Args:
         looked: whether the last answer is verified, too.
@@ -99,9 +109,15 @@ cdef tuple expected(
             accept_at = None
             if not looked:
                 verifier, fee_usd = None, 0.0
-        step = (arm.name, row[COST], arm.price, verifier, accept_at, fee_usd)
+        cost_usd: Real = row[COST]
         # The defaults of a step are left out of what is stored.
-        found.append((*step, reached, gap) if number else step)
+        if number:
+            step = Step(
+                arm.name, cost_usd, arm.price, verifier, accept_at, fee_usd, reached, gap
+            )
+        else:
+            step = Step(arm.name, cost_usd, arm.price, verifier, accept_at, fee_usd)
+        found.append(step)
         fee: Real = fee_usd
         usd += chance * row[COST]
         usd += chance * fee
@@ -117,4 +133,4 @@ cdef tuple expected(
         failed += deviation(row[MEAN], given_failed(r, t, fails))
         alike = looks.alike(look)
         number += 1
-    return (total, usd), found
+    return (total, usd), tuple(found)

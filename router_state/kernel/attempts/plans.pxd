@@ -13,7 +13,7 @@ cdef class Looks:
     cpdef know(self, Index k, Flag known)
     cdef Flag is_known(self, Index k) noexcept
     cpdef charge(self, Index look, Real usd, Real alike)
-    cdef set(self, Index look, Index k, Real right, Real wrong)
+    cdef void set(self, Index look, Index k, Real right, Real wrong) noexcept
     cdef Real passes(self, Index look, Index k) noexcept
     cdef Real slips(self, Index look, Index k) noexcept
     cdef Real alike(self, Index look) noexcept

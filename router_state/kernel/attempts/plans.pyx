@@ -91,12 +91,12 @@ cdef class Looks:
 
     def put(self, Index look, Index k, Real right, Real wrong):
         """Set which shares of the k-th model's right and wrong answers a look passes."""
-        self.set(look, k, right, wrong)
-
-    cdef set(self, Index look, Index k, Real right, Real wrong):
-        """See `put`."""
         if not (0 <= look < self.L and 0 <= k < self.K):
             raise IndexError(f"there is no look {look} at model {k}")
+        self.set(look, k, right, wrong)
+
+    cdef void set(self, Index look, Index k, Real right, Real wrong) noexcept:
+        """See `put`; the look and the model are known to be there."""
         self.values[2 * self.L + look * self.K + k] = right
         self.values[2 * self.L + (self.L + look) * self.K + k] = wrong
 

@@ -20,9 +20,9 @@ cdef class VerdictTable:
     cdef void _spread(self, Floats own, Real away, Floats room)
     cdef (Real, Real) _shares(self, Index edge, Index more, Floats room) noexcept
     cdef show(self, Index look, Views views)
-    cdef _write(
+    cdef void _write(
         self, Looks looks, Index look, Index k, Index edge, Index more, Real comes, Floats room
-    )
+    ) noexcept
 
 
 cdef class Views:

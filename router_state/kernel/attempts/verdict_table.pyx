@@ -15,7 +15,7 @@ import numpy as np
 
 from router_state.kernel.attempts.plans cimport Looks
 from router_state.kernel.learning.counts cimport MEMORY
-from router_state.kernel.numbers.elementary cimport exp, log
+from router_state.kernel.numbers.elementary cimport exp, exps, log
 from router_state.kernel.numbers.words cimport (
     Flag, Floats, Index, Real, behind, block, of_block, scratch, view,
 )
@@ -268,11 +268,17 @@ cdef class VerdictTable:
         """
         J: Index = self.J
         logit: Real = log(own[4 * J] / (1.0 - own[4 * J]))
+        values: Floats = self.values
+        for j in range(J):
+            h: Real = values[j] + own[j]
+            more: Real = away * sqrt(values[J + j] + own[J + j])
+            room[4 * j], room[4 * j + 1] = 0.0, -logit - (h - more)
+            room[4 * j + 2], room[4 * j + 3] = -logit - h, -logit - (h + more)
+        exps(room, 4 * J)
+        for i in range(4 * J):
+            room[i] = 1.0 / (1.0 + room[i])
         for j in range(J):
             room[4 * j] = own[2 * J + j] + SEEN / J
-            room[4 * j + 1] = self.chance(own, j, logit, -away)
-            room[4 * j + 2] = self.chance(own, j, logit, 0.0)
-            room[4 * j + 3] = self.chance(own, j, logit, away)
 
     cdef (Real, Real) _shares(self, Index edge, Index more, Floats room) noexcept:
         """See `likelihoods`: verdicts tell more (1), less (−1) or as expected (0), by as much as
@@ -310,6 +316,8 @@ cdef class VerdictTable:
         Args:
             look: number of the look whose first bin that passes is 1; the others follow.
         """
+        if views.sure.K != self.K:
+            raise ValueError(f"a table of {self.K} models has no looks at {views.sure.K}")
         held = scratch(4 * self.J)
         room: Floats = of_block(held)
         rho: Real = self.values[2 * self.J]
@@ -329,9 +337,9 @@ cdef class VerdictTable:
                 self._stale[k] = 0.0
         self.is_stale = False
 
-    cdef _write(
+    cdef void _write(
         self, Looks looks, Index look, Index k, Index edge, Index more, Real comes, Floats room
-    ):
+    ) noexcept:
         right, wrong = self._shares(edge, more, room)
         passes: Real = 1.0 - comes * (1.0 - right)
         looks.set(look + edge - 1, k, passes, 1.0 - comes * (1.0 - wrong))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.played import Played
 from router_state.attempts import verdict_waits
+from router_state.attempts.verdict_waits import VerdictWaits
 from router_state.attempts.verdicts import Attempts
 from router_state.attempts.verifier import Declared, Verifier
 from router_state.config import ModelConfig, Price, RouterConfig
@@ -199,6 +200,17 @@ def test_books_and_propensities_hold_whatever_verifiers_fail(
         record = one.records[name]
         assert record.propensity == propensity
         assert (record.plan and record.plan.steps) == steps
+
+
+def test_a_verdict_takes_its_request_from_those_that_are_looked_at() -> None:
+    waits = VerdictWaits("tests", {"r0": 1.0}, 0.0, longest=10.0)
+    assert waits.due == 11.0
+    assert waits.add("r1", 5.0, 1) == 15.0
+    waits.came("r0", 2.0)
+    assert waits.due == 7.0
+    waits.came("r1", 2.0)
+    assert waits.due == math.inf
+    assert waits.overdue({}, math.inf) == []
 
 
 def test_a_share_of_verdicts_is_learned_by_model() -> None:
