@@ -65,6 +65,11 @@ PRIVATE = (
         "Faust loses events at the end of a recovery: it resumes the sources before it seeks them.",
     ),
     Private(
+        "faust.tables.recovery",
+        ("ServiceStopped", "RebalanceAgain"),
+        "Faust raises them out of a wait, and does not take them from a task that it leaves.",
+    ),
+    Private(
         RECOVERY,
         ("_set_recovery_started", "_set_recovery_ended", "_build_highwaters", "_wait"),
         "A recovery that has been overtaken reads on, in the phases that Faust gives it.",

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from faust.tables.manager import TableManager as FaustTableManager
+from faust.tables.recovery import RebalanceAgain, ServiceStopped
 from faust.tables.recovery import Recovery as FaustRecovery
 from faust.types import TP
 
@@ -43,7 +45,14 @@ class Recovery(FaustRecovery):  # type: ignore[misc]
         super()._set_recovery_started()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        """Finish a recovery; source partitions are resumed last, when their positions are final."""
+        """Finish a recovery, unless the worker stops or the group rebalances meanwhile. Faust waits
+        for both as well, and then does not look at how this has ended.
+        """
+        with suppress(ServiceStopped, RebalanceAgain):
+            await self._finish(generation_id)
+
+    async def _finish(self, generation_id: int) -> None:
+        """Take over; source partitions are resumed last, when their positions are final."""
         app, consumer = self.app, self.app.consumer
         # A rebalance in the middle of a recovery makes Faust forget what was still to be read, and
         # take it for finished.

@@ -186,6 +186,23 @@ async def test_a_recovery_that_a_rebalance_breaks_off_takes_nothing_over(
     assert not recovery.completed.is_set()
 
 
+@pytest.mark.parametrize("why", ["stopped", "rebalance"])
+async def test_a_recovery_that_a_stop_or_a_rebalance_ends_at_its_last_look_ends_quietly(
+    app: App, why: str
+) -> None:
+    recovery = recovery_of(app)
+
+    async def highwaters(*tps: TP) -> dict[TP, int]:
+        (recovery._stopped if why == "stopped" else recovery.signal_recovery_start).set()
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    app._consumer = SimpleNamespace(highwaters=highwaters)
+    await recovery.on_recovery_completed(app.consumer_generation_id)
+    assert recovery.in_recovery
+    assert not recovery.completed.is_set()
+
+
 class Growing:
     """A consumer of changelogs to which an owner before still writes."""
 
