@@ -30,7 +30,7 @@ WITHIN = 3.0
 
 
 async def examine(settings: Settings) -> AsyncIterator[Finding]:
-    """Yield the findings; without a broker the rest can't be checked."""
+    """Yield the findings. Without a broker they end early, as all others need one."""
     yield Finding(
         "versions",
         "fine",

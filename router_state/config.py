@@ -163,7 +163,7 @@ class RouterConfig:
         declaration came in force (−1: none).
     `projection`: projection of prompts; None: the workers' own. `capabilities`: declarations of
         capabilities by name, see `registered`. `snapshot`: the state from which the router starts,
-        see `router_state.portable`; not used afterwards.
+        see `router_state.state.portable`; not used afterwards.
     """
 
     models: Mapping[str, ModelConfig]

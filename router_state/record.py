@@ -181,10 +181,7 @@ class RequestRecord(Struct, gc=False, eq=False):
     @property
     def awaited_usd(self) -> float:
         """Return the expected dollars of awaited bills and verdicts."""
-        if not self.is_awaited:
-            return 0.0
-        plan = self.plan
-        return self.expected_cost_usd if plan is None else plan.awaited_usd
+        return self.dollars[1]
 
     @property
     def charged_usd(self) -> float:

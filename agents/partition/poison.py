@@ -34,7 +34,9 @@ class on_behalf_of:  # noqa: N801  # it reads as what it does
     Args:
         source: a message or a parked event, with topic, partition and offset; or a description in
             words.
-        Raises: InternalError: the block failed; the text quotes nothing of the event.
+
+    Raises:
+        InternalError: the block failed; the text quotes nothing of the event.
     """
 
     __slots__ = ("_source",)

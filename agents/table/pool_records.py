@@ -159,13 +159,12 @@ class Pools(Owners[Pool]):
     def grant(
         self, pool_id: str, *, now: float, limit: int
     ) -> tuple[list[tuple[str, Granted]], int]:
-        """Set a pool's grants again if anything has changed or the grants are due; write some of
-        them.
+        """Set a pool's grants again if anything has changed or the grants are due, and write some
+        of them. Return the grants to be sent, by member, and the bytes written for them.
 
         Args:
             limit: bytes of pieces after which further grants are left in `unsent`, for another
                 record batch.
-            Returns: the grants to be sent, by member, and the number of bytes written for them.
         """
         pool = self.get(pool_id)
         if pool is None:

@@ -162,7 +162,11 @@ def _most(count: float) -> float:
 
 
 def _later(seen: int, passed: float, left: float) -> float:
-    """Return how many requests the time that is left has at least, by those that were seen."""
+    """Return the least number of requests to be expected in the time that is left.
+
+    Args:
+        seen: requests of the time that has passed.
+    """
     sure = seen - SURE_DEVIATIONS * sqrt(seen) if seen > 0 else 0.0
     if sure <= 0.0 or left <= 0.0:
         return 0.0

@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import inf
 
 from router_state.arms import Arms
+from router_state.attempts.verdict_evidence import NAME
 from router_state.attempts.verdict_tables import Tables
 from router_state.attempts.verifier import MOST_ATTEMPTS, Declared
 from router_state.choice import Choice
@@ -31,8 +32,8 @@ mean.
 
 NOTHINGS = tuple((NOTHING,) * count for count in range(MOST_ATTEMPTS + 1))
 """Empty knowledge of a plan, by its number of calls."""
-EVERY_LOOK: frozenset[int] = frozenset()
-"""Numbers of looks that are closed to a request which has all verifiers: none."""
+ALL_OPEN: frozenset[int] = frozenset()
+"""Numbers of the looks that are closed to a request with all verifiers: none."""
 
 
 def plan(
@@ -46,9 +47,9 @@ def plan(
     """Plan what follows the call of the model whose draw is best; return the plan, if there is
     one.
     """
-    shut, fields = EVERY_LOOK, choice.request.fields
+    shut, fields = ALL_OPEN, choice.request.fields
     if fields is not None:
-        shut = tables.shut(fields.get("attempts"))
+        shut = tables.shut(fields.get(NAME))
         if len(shut) == len(tables.looks):
             if choice.propensity <= 0.0:
                 choice.propensity = choice.seen.chance_of(choice.k)

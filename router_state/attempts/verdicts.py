@@ -193,10 +193,10 @@ class Attempts(Capability):
         self, single: Options, rewards: Options | None = None, *, per_dollar: float = 0.0
     ) -> Options:
         """See arms.Planner."""
-        self._fit(self.arms.names)
-        self.tables.views.refresh()
         if self.declared.max_attempts < 2:
             return single
+        self._fit(self.arms.names)
+        self.tables.views.refresh()
         shut = self._shut() if self.named_by_slot else NOTHING_SHUT
         return PlannedOptions(single, self.tables.views.sure, shut, rewards, per_dollar)
 
@@ -208,7 +208,6 @@ class Attempts(Capability):
         if window is None or not (
             len(self.named_by_slot) < window.size or any(self.named_by_slot.values())
         ):
-            spend.mean = 0.0
             return 1.0  # no request has a verifier, so none has a plan
         if not arms.onboarding:
             spend.count(debt, window.next)

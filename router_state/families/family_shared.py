@@ -181,7 +181,7 @@ class Shared:
         self.weights |= {(subject, name): min(one / usual, 1.0) for name, one in found.items()}
 
     def numbers_for(self, member: str, model: str) -> dict[str, Numbers]:
-        """Return the prior of all other members for a member's numbers of a model, by subject."""
+        """Return a member's prior for the numbers of a model, by subject: what all others know."""
         found = {}
         for (subject, of), one in self.stacks.items():
             if of != model:

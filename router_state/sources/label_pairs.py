@@ -29,7 +29,7 @@ class Pair(Struct, array_like=True, gc=False, frozen=True):
 
     @property
     def cell(self) -> tuple[str, str]:
-        """The source and the model to whose pairs this one belongs."""
+        """The source and the model of the pair."""
         return self.source, self.model
 
 

@@ -116,7 +116,7 @@ class Router:
         budgeted: decisions whose session has a budget; limited: those for which the rest of that
             budget left out models.
         planned, further, gain, saved_usd: of plans, see `EXPECTATIONS` and `PLANNED`.
-        parted: alerts that a judge has parted, by source.
+        parted: alerts `source_parted`, by source.
     """
 
     partition: int

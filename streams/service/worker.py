@@ -76,10 +76,10 @@ def build_partitions(app: App) -> Partitions:
 
 
 def spans_of(settings: Settings) -> Spans | None:
-    """Return where spans go, or None.
+    """Return spans that are exported; None: the settings ask for none.
 
     Raises:
-        BadSettings: they are wanted, and the extra `tracing` is not installed.
+        BadSettings: spans are wanted, and the extra `tracing` is not installed.
     """
     if settings.traces == "off":
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from router_state.sources.declared_sources import DeclaredSources
 from router_state.sources.source_labels import SourceLabel, in_force, with_label
 from schemas.label_sources import Sources
@@ -17,22 +19,24 @@ def sources_of(declared: Sources | None) -> DeclaredSources:
 
 def take_label(
     request: Request, source: str, label: SourceLabel, declared: DeclaredSources
-) -> tuple[bool, float | None]:
-    """Keep a label of a request; return whether the label says anything new, and the reward that
-    counts from now on, None: there is none.
+) -> tuple[bool, float | None, int]:
+    """Keep a label of a request; return whether the label says anything new, the reward that counts
+    from now on, and the number of its call. None: no reward counts.
     """
     if declared.gold is None and label.reward is not None and not request.labels:
         if not _is_news(request, source, label):
-            return False, request.label
+            return False, request.label, label.attempt
         request.label_source, request.label_rank = source, (label.rank, label.revision)
-        return True, label.reward
+        return True, label.reward, label.attempt
     labels = with_label(
         request.labels or _only(request, declared), source, _ranked(source, label, declared)
     )
     if labels is None:
-        return False, request.label
+        return False, request.label, label.attempt
     request.labels, found = labels, in_force(labels, declared)
-    return True, None if found is None else found.reward
+    if found is None:
+        return True, None, label.attempt
+    return True, found.reward, labels[found.source].attempt
 
 
 def _is_news(request: Request, source: str, label: SourceLabel) -> bool:
@@ -48,9 +52,10 @@ def _only(request: Request, declared: DeclaredSources) -> dict[str, SourceLabel]
     if request.label is None:
         return {}
     rank, revision = request.label_rank
-    label = SourceLabel(request.label, rank, revision)
+    number = 0 if request.plan is None else request.plan.labelled
+    label = SourceLabel(request.label, rank, revision, attempt=number)
     return {request.label_source: _ranked(request.label_source, label, declared)}
 
 
 def _ranked(source: str, label: SourceLabel, declared: DeclaredSources) -> SourceLabel:
-    return SourceLabel(label.reward, declared.rank_of(source, label.rank), label.revision)
+    return structs.replace(label, rank=declared.rank_of(source, label.rank))

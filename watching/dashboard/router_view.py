@@ -152,11 +152,12 @@ class RouterView:
         plan, number = request.plan, _rewarded(event, request)
         if number is None:
             return
-        before, label = request.label, SourceLabel(event.reward, rank, event.revision)
+        before = request.label
+        label = SourceLabel(event.reward, rank, event.revision, attempt=number)
         declared = sources_of(self.declared and self.declared.sources)
-        news, reward = take_label(request, source, label, declared)
-        of = number if plan is None or before is None else plan.labelled
-        now = number if reward is not None and reward == event.reward else of
+        news, reward, now = take_label(request, source, label, declared)
+        of = now if plan is None or before is None else plan.labelled
+        now = of if reward is None else now
         if not news or (reward == before and now == of):
             return
         if now != of:

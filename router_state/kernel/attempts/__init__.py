@@ -1,1 +1,1 @@
-"""Attempts: what a verifier's verdicts mean, and plans of two calls with one between them."""
+"""Attempts: what verdicts mean, and plans of several calls with a verdict between each two."""

@@ -1,4 +1,4 @@
-"""What a later call is worth, given that no answer before it passed.
+"""The worth of a later call, given that no answer before it passed.
 
 A prompt that is hard for one model is hard for others, too. Let z be by how many deviations an
 answer is worse, given its verdict, than was expected of it. After m answers, whose errors have the
@@ -12,8 +12,7 @@ from libc.math cimport sqrt
 from router_state.kernel.attempts.planned_calls cimport LOWEST, Planning
 from router_state.kernel.attempts.plans cimport Looks, bounded as sure
 from router_state.kernel.choosing.candidates cimport Candidates, MEAN, PENALTY, ROW
-from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, behind
-
+from router_state.kernel.numbers.words cimport Floats, Index, Real
 
 
 cdef class Failures:

@@ -19,7 +19,7 @@ from libc.math cimport sqrt
 import numpy as np
 
 from router_state.kernel.numbers.words cimport (
-    Flag, Floats, Index, Real, behind, known, of_block, scratch, view, whole,
+    Flag, Floats, Index, Real, behind, known, of_block, scratch, view,
 )
 from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.dual import FAR as _FAR

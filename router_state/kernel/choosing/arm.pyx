@@ -5,7 +5,7 @@ from router_state.kernel.learning.detector cimport Detector
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport log
-from router_state.kernel.numbers.words cimport Index, Real
+from router_state.kernel.numbers.words cimport Real
 
 def log_price(Real per_1k):
     """Place a list price ($ per 1k tokens) on the paper's logarithmic scale: 0 at 1e-4, 1 at 0.1,

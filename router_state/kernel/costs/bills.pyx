@@ -1,9 +1,8 @@
 """Learn one bill of a model whose siblings share a prior."""
 
 from router_state.kernel.costs.cost_model cimport CostModel
-from router_state.kernel.learning.detector import Shift
 from router_state.kernel.learning.estimating import estimate
-from router_state.kernel.learning.regression cimport RIDGE_FLOOR, Regression
+from router_state.kernel.learning.regression cimport RIDGE_FLOOR
 from router_state.kernel.numbers.words cimport Real
 
 cpdef tuple learn_bill(CostModel costs, priced, Real ratio, x, Real known, Real now):

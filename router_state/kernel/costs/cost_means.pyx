@@ -14,14 +14,13 @@ from libc.math cimport sqrt
 
 from router_state.kernel.costs.predictive cimport MOST_LOG_VARIANCE, Z90
 from router_state.kernel.costs.predictive import Predictive, relative_variance
-from router_state.kernel.costs.ratio cimport MOST_EXPONENT
 from router_state.kernel.costs.ratio import list_price_of
 from router_state.kernel.learning.detector cimport Detector
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.elementary cimport exp, log
 from router_state.kernel.numbers.linear cimport dot
-from router_state.kernel.numbers.words cimport Flag, Index, Real, known
+from router_state.kernel.numbers.words cimport Index, Real, known
 
 LEAST_PART = 0.02
 """Least share of a bill that is not its input. A share of 0 would have no logarithm."""

@@ -9,7 +9,6 @@ from router_state.kernel.costs.cost_means cimport (
     CostMeans, LEAST_CALIBRATION, LEAST_PART, bounded_exponent,
 )
 from router_state.kernel.learning.counts cimport GUESSED, MEMORY
-from router_state.kernel.learning.detector import Shift
 from router_state.kernel.numbers.elementary cimport exp, log, power
 from router_state.kernel.numbers.words cimport Floats, Real, of_block, scratch
 

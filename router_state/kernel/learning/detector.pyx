@@ -10,7 +10,7 @@ from libc.math cimport sqrt
 from typing import NamedTuple
 
 from router_state.kernel.learning.counts cimport GUESSED, MEMORY
-from router_state.kernel.numbers.words cimport Flag, Index, Real
+from router_state.kernel.numbers.words cimport Flag, Real
 
 cdef Real CUT_AT = 4.0
 """Deviations at which a residual is cut, so that no single residual raises an alarm."""

@@ -4,7 +4,6 @@ from libc.math cimport isfinite, sqrt
 
 from ground.refusing import NonFiniteInput
 from router_state.kernel.learning.detector cimport Detector
-from router_state.kernel.learning.detector import Shift
 from router_state.kernel.learning.regression cimport Regression
 from router_state.kernel.learning.shared_prior cimport SharedPrior
 from router_state.kernel.numbers.words cimport Floats, Index, Real, of_block, scratch

@@ -11,7 +11,6 @@ from router_state.kernel.choosing.portfolio cimport Portfolio
 from ground.refusing import DamagedState
 from router_state.kernel.numbers.randomness cimport Chance
 from router_state.kernel.numbers.words cimport Flag, Floats, Index, Real, known, singles
-from router_state.kernel.pacing.dual cimport Options
 from router_state.kernel.pacing.window_scores cimport BLOCK
 from router_state.kernel.pacing.window_scores import options
 

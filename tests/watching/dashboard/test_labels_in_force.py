@@ -15,7 +15,8 @@ from router_state.sources.source_labels import SourceLabel
 from schemas import RewardObserved, decode
 from schemas.routers import RouterDeclared
 from tests.router_state.core_reference import context
-from tests.watching.dashboard.test_dashboard_folds import NOW, Record, route
+from tests.watching.dashboard.test_dashboard_folds import NOW, Record, label, route
+from tests.watching.test_planned_requests import planned
 from watching.dashboard.fleet import Fleet
 from watching.dashboard.labels_in_force import sources_of, take_label
 from watching.joined import Request
@@ -46,14 +47,15 @@ def test_labels_in_any_order_leave_what_the_core_has(labels: list[Any], declares
             continue  # refused by the schema
         event = Judged("a", reward, source, RANKS[source], revision=revision)
         engine.apply(event, 0.0).accepted()
-        _, request.label = take_label(
+        _, request.label, _ = take_label(
             request, source, SourceLabel(reward, RANKS[source], revision), sources
         )
         found = engine.records["a"].label
         assert request.label == (None if found is None else found.reward), (source, reward)
 
 
-def test_the_tally_follows_gold_their_mean_and_withdrawals() -> None:
+def declared_fleet() -> Fleet:
+    """Return a fleet that has read the declaration of a router with sources."""
     fleet = Fleet(lambda source: RANKS.get(source, 0))
 
     class Declared:
@@ -62,6 +64,25 @@ def test_the_tally_follows_gold_their_mean_and_withdrawals() -> None:
 
     made: Any = Declared()
     fleet.observe("routers", made, now=NOW)
+    return fleet
+
+
+def test_a_label_that_does_not_count_leaves_the_one_in_force_at_its_call() -> None:
+    fleet = declared_fleet()
+    events = [
+        ("routes", planned("r-0")),
+        ("rewards", label("r-0", 1.0, source="human").model_copy(update={"attempt": 1})),
+        ("rewards", label("r-0", 1.0, source="judge-v2").model_copy(update={"attempt": 0})),
+    ]
+    for name, event in events:
+        said: Any = Record(event, key="chat")
+        fleet.observe(name, said, now=NOW)
+    models = fleet.routers["chat"].tally.models
+    assert {name: one.labels.total for name, one in models.items() if one.labels.n} == {"b": 1.0}
+
+
+def test_the_tally_follows_gold_their_mean_and_withdrawals() -> None:
+    fleet = declared_fleet()
     record: Any = Record(route("a"), key="chat")
     fleet.observe("routes", record, now=NOW)
     quality = fleet.routers["chat"].tally.labels
