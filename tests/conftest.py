@@ -82,6 +82,10 @@ which one process runs one after the other; `dashboard` alone takes as long as t
 browser takes two seconds to start, and LiteLLM three to import; an idle worker and what the broker
 does for it take a thirtieth of a core until the process ends.
 """
+SHARED_PARTS = ("worker", "chrome")
+"""The fixtures that such files share: they end with the last of the files."""
+Parts = list[tuple[pytest.FixtureDef[Any], pytest.FixtureRequest]]
+PARTS = pytest.StashKey[Parts]()
 SHRINKING = 30
 """Most seconds that Hypothesis may spend on making a failing example smaller. Its own five minutes
 are those of a test: pytest's limit would end the test before the error is said."""
@@ -142,9 +146,34 @@ class Scheduling(LoadFileScheduling):
     """Give the files that stand together in `TOGETHER` to one process, every other file alone."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        name = file.rpartition("/")[2].removeprefix("test_").removesuffix(".py")
-        return next((names[0] for names in TOGETHER if name in names), file)
+        return _group_of(nodeid)
+
+
+def _group_of(nodeid: str) -> str:
+    """Return a name of the files that stand together with a test's file; alone it is its own."""
+    file = nodeid.partition("::")[0]
+    name = file.rpartition("/")[2].removeprefix("test_").removesuffix(".py")
+    return next((names[0] for names in TOGETHER if name in names), file)
+
+
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> None:
+    """Remember a part that a group of files shares."""
+    if fixturedef.argname in SHARED_PARTS and fixturedef.scope == "session":
+        request.config.stash.setdefault(PARTS, []).append((fixturedef, request))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End what a group of files has shared with its last test: idle, it would take CPU until the
+    process ends.
+    """
+    if nextitem is None or _group_of(item.nodeid) != _group_of(nextitem.nodeid):
+        parts: Parts = item.config.stash.get(PARTS, [])
+        while parts:
+            fixturedef, request = parts.pop()
+            fixturedef.finish(request)  # type: ignore[arg-type]
 
 
 @pytest.hookimpl(optionalhook=True)
