@@ -62,7 +62,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.latest,
     )
     if record.is_paced:
-        state.pacer.settle(before + (after - before), before, first)
+        state.pacer.settle(after, before, first)
     named = event.answered_by is not None
     if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
@@ -138,7 +138,7 @@ def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan
     before, after = _book(state, request_id, record, plan, revision=None)
     moved_usd = after - before
     if record.is_paced:
-        state.pacer.settle(before + moved_usd, before, False)
+        state.pacer.settle(after, before, False)
     if state.hooks.moved:
         state.hooks.moved(record, moved_usd)
 
