@@ -377,12 +377,12 @@ def _left(arm: Arm, label: Label) -> float:
 def _attempt(record: RequestRecord, event: Judged) -> int:
     """Return the number of the rewarded call. Raises AttemptBeyondPlan."""
     plan = record.plan
-    if plan is None and event.attempt is None:
-        return 0
     if event.attempt is None:
+        if plan is None:
+            return 0
         # One that names a model of the plan is of that call.
-        called = [] if plan is None else [step.model for step in plan.steps]
-        return called.index(event.model) if event.model in called else plan.last if plan else 0
+        called = [step.model for step in plan.steps]
+        return called.index(event.model) if event.model in called else plan.last
     calls = 1 if plan is None else len(plan.steps)
     if not 0 <= event.attempt < calls:
         raise AttemptBeyondPlan(event.attempt, calls)
