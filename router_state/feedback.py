@@ -70,7 +70,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
     if billing.redirected:
-        _disown(state, billing)
+        disown(state, billing)
     if not answered:
         if not (unanswered or billing.redirected):
             _learn_bill(state, billing)
@@ -354,7 +354,7 @@ def _unlabelled(record: RequestRecord) -> None:
         record.call = structs.replace(record.call, plan=plan)
 
 
-def _disown(state: RouterState, billing: Billing) -> None:
+def disown(state: RouterState, billing: Billing) -> None:
     """Let the called model forget a label that came before the bill which says that another model
     answered."""
     record, label = billing.record, billing.record.label

@@ -72,6 +72,8 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     record.bill = settled
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
+    if billing.redirected and event.attempt == later.labelled:
+        feedback.disown(state, billing)
     skipped = unanswered or billing.redirected
     if not billing.answered and not skipped and price is not None:
         lost_usd = made.cost_usd or 0.0  # of tries of this call that failed
