@@ -267,8 +267,9 @@ def _outranks(event: Judged, before: Label) -> bool:
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
     """Let the called model learn a request's first label."""
     # A label of an answer by a model that nobody called is learned by none.
-    call, called = record.call, record.answered_by or record.model
-    arm = None if call is not None and call.redirected is not None else state.arms.find(called)
+    plan = record.plan
+    redirected = record.is_redirected if plan is None else plan.made[plan.labelled].redirected
+    arm = None if redirected else state.arms.find(record.called)
     worth = label.reward
     if state.hooks.worth:
         found = state.hooks.worth(record, label, False)

@@ -70,6 +70,11 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if state.hooks.billed:
         state.hooks.billed(billing)
     record.bill = settled
+    redirected = billing.redirected or (made.redirected and event.answered_by is None)
+    if redirected != made.redirected and record.call is not None:
+        answer = structs.replace(now, redirected=redirected)
+        plan = later.with_attempt(event.attempt, answer)
+        record.call = structs.replace(record.call, plan=plan)
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
     if billing.redirected and event.attempt == later.labelled:
@@ -159,7 +164,11 @@ def _single(record: RequestRecord) -> Plan:
     if bill is not None:
         unanswered = not record.is_answered
         made = structs.replace(
-            NOTHING, cost_usd=bill.cost_usd, revision=bill.revision, unanswered=unanswered
+            NOTHING,
+            cost_usd=bill.cost_usd,
+            revision=bill.revision,
+            unanswered=unanswered,
+            redirected=record.is_redirected,
         )
     return Plan((step,), (made,), record.propensity, -1 if record.label is None else 0)
 
