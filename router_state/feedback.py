@@ -70,7 +70,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     # A revision bills the same call again: it moves the books and teaches nothing, unless no bill
     # of an answer has come yet.
     if billing.redirected:
-        _disown(state, billing)
+        disown(state, billing)
     if not answered:
         if not (unanswered or billing.redirected):
             _learn_bill(state, billing)
@@ -267,8 +267,9 @@ def _outranks(event: Judged, before: Label) -> bool:
 def _teach(state: RouterState, record: RequestRecord, x: Vector, label: Label) -> None:
     """Let the called model learn a request's first label."""
     # A label of an answer by a model that nobody called is learned by none.
-    call, called = record.call, record.answered_by or record.model
-    arm = None if call is not None and call.redirected is not None else state.arms.find(called)
+    plan = record.plan
+    redirected = record.is_redirected if plan is None else plan.made[plan.labelled].redirected
+    arm = None if redirected else state.arms.find(record.called)
     worth = label.reward
     if state.hooks.worth:
         found = state.hooks.worth(record, label, False)
@@ -354,7 +355,7 @@ def _unlabelled(record: RequestRecord) -> None:
         record.call = structs.replace(record.call, plan=plan)
 
 
-def _disown(state: RouterState, billing: Billing) -> None:
+def disown(state: RouterState, billing: Billing) -> None:
     """Let the called model forget a label that came before the bill which says that another model
     answered."""
     record, label = billing.record, billing.record.label
@@ -377,12 +378,12 @@ def _left(arm: Arm, label: Label) -> float:
 def _attempt(record: RequestRecord, event: Judged) -> int:
     """Return the number of the rewarded call. Raises AttemptBeyondPlan."""
     plan = record.plan
-    if plan is None and event.attempt is None:
-        return 0
     if event.attempt is None:
+        if plan is None:
+            return 0
         # One that names a model of the plan is of that call.
-        called = [] if plan is None else [step.model for step in plan.steps]
-        return called.index(event.model) if event.model in called else plan.last if plan else 0
+        called = [step.model for step in plan.steps]
+        return called.index(event.model) if event.model in called else plan.last
     calls = 1 if plan is None else len(plan.steps)
     if not 0 <= event.attempt < calls:
         raise AttemptBeyondPlan(event.attempt, calls)

@@ -29,13 +29,15 @@ class Verdict(Struct, gc=False, frozen=True, omit_defaults=True):
 
 class Attempt(Struct, gc=False, frozen=True, omit_defaults=True):
     """The outcome of one call of a plan so far: its bill, and the verdicts on its answer, by
-    verifier. `unanswered`: the bill so far is of a failed call.
+    verifier. `unanswered`: the bill so far is of a failed call. `redirected`: another model than
+    the called one answered.
     """
 
     cost_usd: float | None = None
     revision: int = -1
     unanswered: bool = False
     verdicts: dict[str, Verdict] = {}
+    redirected: bool = False
 
 
 NOTHING = Attempt()

@@ -62,7 +62,7 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
         state.latest,
     )
     if record.is_paced:
-        state.pacer.settle(before + (after - before), before, first)
+        state.pacer.settle(after, before, first)
     named = event.answered_by is not None
     if not state.hooks.complete and (unanswered or named or record.call != Call(plan=later)):
         registered.begin(state)
@@ -70,8 +70,15 @@ def settle(state: RouterState, record: RequestRecord, event: Charged) -> Outcome
     if state.hooks.billed:
         state.hooks.billed(billing)
     record.bill = settled
+    redirected = billing.redirected or (made.redirected and event.answered_by is None)
+    if redirected != made.redirected and record.call is not None:
+        answer = structs.replace(now, redirected=redirected)
+        plan = later.with_attempt(event.attempt, answer)
+        record.call = structs.replace(record.call, plan=plan)
     if billing.reward is not None:
         feedback.learn_failure(state, billing, billing.reward)
+    if billing.redirected and event.attempt == later.labelled:
+        feedback.disown(state, billing)
     skipped = unanswered or billing.redirected
     if not billing.answered and not skipped and price is not None:
         lost_usd = made.cost_usd or 0.0  # of tries of this call that failed
@@ -138,7 +145,7 @@ def _move(state: RouterState, request_id: str, record: RequestRecord, plan: Plan
     before, after = _book(state, request_id, record, plan, revision=None)
     moved_usd = after - before
     if record.is_paced:
-        state.pacer.settle(before + moved_usd, before, False)
+        state.pacer.settle(after, before, False)
     if state.hooks.moved:
         state.hooks.moved(record, moved_usd)
 
@@ -157,7 +164,11 @@ def _single(record: RequestRecord) -> Plan:
     if bill is not None:
         unanswered = not record.is_answered
         made = structs.replace(
-            NOTHING, cost_usd=bill.cost_usd, revision=bill.revision, unanswered=unanswered
+            NOTHING,
+            cost_usd=bill.cost_usd,
+            revision=bill.revision,
+            unanswered=unanswered,
+            redirected=record.is_redirected,
         )
     return Plan((step,), (made,), record.propensity, -1 if record.label is None else 0)
 

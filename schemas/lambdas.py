@@ -234,9 +234,6 @@ class LambdaUpdated(Event):
     target_usd: float | None = optional(
         "Mean expected cost that λ_t aims at, US dollars per request"
     )
-    mean_expected_cost_usd: float | None = optional(
-        "Mean expected cost of the window's winners, US dollars per request"
-    )
     window: Count | None = optional("Recent contexts over which λ_t was solved")
     cost_ema_usd: float | None = optional("Smoothed cost, US dollars per request (profile paper)")
     applied: Contained | None = optional(

@@ -152,12 +152,6 @@ class Board:
         return self.view.tally.labels.value
 
     @property
-    def mean_bill(self) -> float | None:
-        """Return the mean bill as the worker publishes it; None before the first."""
-        state = self.state
-        return state.spend_usd / state.settled if state is not None and state.settled else None
-
-    @property
     def spend_per_budget(self) -> float | None:
         """Return the mean bill ÷ budget, as the worker publishes it; None without a budget or a
         bill, or where a request's budget moves with what is left of a period.

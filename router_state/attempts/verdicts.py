@@ -360,7 +360,7 @@ class Attempts(Capability):
             pack(tables.signals),
         ]
         kept += [to_builtins(self.evidence.pairs), tables.labels, self.spend.numbers]
-        # A router that shares nothing has the bytes it had before.
+        # Most routers share nothing, and store nothing of it.
         shared = [to_builtins(self.evidence.shared)] if self.evidence.shared else []
         return orjson.dumps([*kept, *shared])
 

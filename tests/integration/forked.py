@@ -153,7 +153,7 @@ def begin() -> Path:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.integration.forking", str(folder / SOCKET)],
         stdin=subprocess.PIPE,
-        # As those of most forks: Python remembers of a file that it can be wound back.
+        # A pipe, as most forks have: as it starts, Python notes whether output can be wound back.
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=inherited(),

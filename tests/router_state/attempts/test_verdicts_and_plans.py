@@ -365,6 +365,45 @@ def test_a_call_of_a_plan_teaches_no_cost_of_its_failed_tries() -> None:
     assert learned[0] == pytest.approx(learned[1])
 
 
+@pytest.mark.parametrize(("attempt", "is_forgotten"), [(0, True), (1, False)])
+def test_a_label_is_forgotten_once_another_model_is_known_to_have_given_its_answer(
+    attempt: int, *, is_forgotten: bool
+) -> None:
+    one = engine()
+    request_id, record = planned(one)
+    arm = one.state.arms.find(record.model)
+    assert arm is not None
+    before = arm.rewards.look(X)[0]
+    one.learn(request_id, reward=0.0, attempt=0)
+    taught = arm.rewards.look(X)[0]
+    one.settle(request_id, 1e-4, attempt=attempt, answered_by="another-2")
+    expected = before if is_forgotten else taught
+    assert arm.rewards.look(X)[0] == pytest.approx(expected, abs=1e-3)
+    assert abs(taught - before) > 0.05
+    invariants.check(one.state, one.records)
+
+
+@pytest.mark.parametrize(("redirected", "is_learned"), [(0, True), (1, False)])
+def test_a_label_is_learned_unless_another_model_gave_the_answer_that_it_is_of(
+    redirected: int, *, is_learned: bool
+) -> None:
+    one = engine()
+    request_id, record = planned(one)
+    assert record.plan is not None
+    arm = one.state.arms.find(record.plan.steps[1].model)
+    assert arm is not None
+    for attempt in (0, 1):
+        name = "another-2" if attempt == redirected else None
+        one.settle(request_id, 1e-4, attempt=attempt, answered_by=name)
+        verdicts(one, request_id, 0.0)
+    stored = record_bytes.unpack_record(record_bytes.pack_record(one.records[request_id]))
+    assert stored.plan == one.records[request_id].plan
+    before = arm.rewards.look(X)[0]
+    one.learn(request_id, reward=0.0, attempt=1)
+    assert (abs(arm.rewards.look(X)[0] - before) > 0.05) == is_learned
+    invariants.check(one.state, one.records)
+
+
 def test_a_verdict_on_the_only_call_leaves_the_published_decision_as_it_was() -> None:
     one = engine()
     record = one.decide("r", X, now=0.0, fields={"attempts": []})
