@@ -47,7 +47,7 @@ test: setup
 	@echo 'Wheel, images, site, how pages look, demo, LiteLLM as a proxy, the reference library and a round of chaos: make test-release'
 
 pytest:
-	$(RUN) pytest -n 5 --dist loadfile --no-loadscope-reorder --ignore tests/release --ignore tests/containers --ignore tests/parity --ignore tests/reference $(ARGS)
+	$(RUN) pytest -n 6 --dist loadfile --no-loadscope-reorder --ignore tests/release --ignore tests/containers --ignore tests/parity --ignore tests/reference $(ARGS)
 
 test-release:
 	@tools/setup release
