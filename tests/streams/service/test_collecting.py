@@ -29,11 +29,18 @@ ROUTERS = 1_000
 SETTINGS = Settings(prefix="pb.", app_id="collecting", partitions=2, encoder_backend="none")
 
 
-@pytest.fixture(autouse=True)
-def _set_aside_again() -> Iterator[None]:
-    """Set aside again what was imported and collected, as the tests after these ones expect."""
-    yield
-    gc.freeze()
+@pytest.fixture(scope="module")
+def entered() -> Iterator[None]:
+    """Collect little by little; its beginning looks at all that tests have imported and are."""
+    with little_by_little():
+        yield
+    gc.freeze()  # as `tests/conftest.py` has left it
+
+
+@pytest.fixture
+def small_steps(entered: None) -> None:
+    """Begin a test right after a collection."""
+    gc.collect()
 
 
 class Node:
@@ -59,35 +66,44 @@ def looked_at() -> Iterator[list[int]]:
         gc.callbacks.remove(look)
 
 
+def test_nothing_is_left_of_it_afterwards() -> None:
+    before = gc.get_threshold(), list(gc.callbacks)
+    with pytest.raises(KeyError), little_by_little():
+        raise KeyError
+    assert (gc.get_threshold(), list(gc.callbacks)) == before
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("small_steps")
 def test_a_collection_looks_at_what_is_new_only() -> None:
     kept = []
-    with little_by_little(), looked_at() as found:
+    with looked_at() as found:
         for _ in range(20 * MOST):
             kept.append([])
     assert len(found) > 20 and max(found) < MOST
 
 
+@pytest.mark.usefixtures("small_steps")
 def test_what_was_set_aside_goes_with_its_last_reference() -> None:
-    with little_by_little():
-        node = Node()
-        gc.collect()
-        assert gc.get_freeze_count() > 0
-        gone = weakref.ref(node)
-        del node
-        assert gone() is None
+    node = Node()
+    gc.collect()
+    assert gc.get_freeze_count() > 0
+    gone = weakref.ref(node)
+    del node
+    assert gone() is None
 
 
+@pytest.mark.usefixtures("small_steps")
 def test_a_cycle_that_was_set_aside_goes_when_everything_is_looked_at() -> None:
-    with little_by_little():
-        node = Node()
-        node.known.append(node)
-        gc.collect()
-        gone = weakref.ref(node)
-        del node
-        gc.collect()
-        assert gone() is not None
-        collect_everything()
-        assert gone() is None
+    node = Node()
+    node.known.append(node)
+    gc.collect()
+    gone = weakref.ref(node)
+    del node
+    gc.collect()
+    assert gone() is not None
+    collect_everything()
+    assert gone() is None
 
 
 class Rebalances:
@@ -105,13 +121,14 @@ class Rebalances:
         self._recovered_by[0](frozenset({1}))
 
 
+@pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize(("few", "looks"), [(10**9, 2), (0, 0)])
 async def test_a_rebalance_that_took_partitions_looks_at_everything_later_where_that_is_soon_done(
     few: int, looks: int
 ) -> None:
     rebalances = Rebalances()
     collect_after_losses(rebalances, few=few, later=0.01)  # type: ignore[arg-type]
-    with little_by_little(), looked_at() as found:
+    with looked_at() as found:
         rebalances.rebalance()
         await asyncio.sleep(0.02)
         assert (found, gc.get_count()[0] < THRESHOLDS[0]) == ([], True)
@@ -125,16 +142,9 @@ async def test_a_rebalance_that_took_partitions_looks_at_everything_later_where_
         assert len(found) == looks
 
 
-def test_nothing_is_left_of_it_afterwards() -> None:
-    before = gc.get_threshold(), list(gc.callbacks)
-    with pytest.raises(KeyError), little_by_little():
-        raise KeyError
-    assert (gc.get_threshold(), list(gc.callbacks)) == before
-    assert gc.get_freeze_count() == 0
-
-
+@pytest.mark.usefixtures("small_steps")
 async def test_a_worker_with_many_routers_is_never_looked_at_as_a_whole() -> None:
-    with little_by_little(), looked_at() as found:
+    with looked_at() as found:
         before = gc.get_freeze_count()
         worker = InMemory(SETTINGS)
         await worker.start()
