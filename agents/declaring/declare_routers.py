@@ -31,7 +31,7 @@ from agents.refusal_kinds import (
 from agents.requests.route_requests import route_waiting
 from agents.table.parking import Parked
 from agents.table.router_records import arm_bytes
-from agents.taking.intake import WrongPartition, check_size, is_at_home
+from agents.taking.intake import WrongPartition
 from ground.messages import Record, headers_of, key_text
 from router_state.config import Prior, RouterConfig
 from router_state.errors import RouterStateError
@@ -114,9 +114,7 @@ async def _read(message: Record, partition: Partition, answers: Answers) -> Decl
     try:
         router_id, declared = decode_router(key=message.key, value=message.value)
         condition = based_on(headers_of(message))
-        check_size(message, partition.group_bytes)
-        if not is_at_home(message, router_id, partition_of=partition.ports.log.partition_of):
-            answers.strays.append((message, router_id))
+        if not partition.admit(message, router_id, answers):
             return None
     except (MalformedEvent, WrongPartition) as error:
         answers.refused.append((message, error))

@@ -47,7 +47,7 @@ class DeclarePools(OneByOne):
 
     def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
         pool_id, declared = decode_pool(key=message.key, value=message.value)
-        if self._is_at_home(message, pool_id, answers):
+        if partition.admit(message, pool_id, answers):
             config = None if declared is None else PoolConfig.read(declared, offset=message.offset)
             now = partition.clock()
             answers.notes += _notes(partition.pools.declare(pool_id, config, now=now), now=now)
@@ -67,7 +67,7 @@ class ExchangeGrants(OneByOne):
 
     def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
         note = decode_keyed(LeaseNoted, key=message.key, value=message.value)
-        if not self._is_at_home(message, note.router_id, answers):
+        if not partition.admit(message, note.router_id, answers):
             return
         now, pools = partition.clock(), partition.pools
         if note.kind == "report":

@@ -57,7 +57,7 @@ class ExchangePriors(OneByOne):
 
     def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
         note = decode_keyed(KinNoted, key=message.key, value=message.value)
-        if not self._is_at_home(message, note.router_id, answers):
+        if not partition.admit(message, note.router_id, answers):
             return
         if note.kind == "report":
             answers.notes += _take_report(report_of(note), partition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.group import Answers, Batch
 from agents.partition.partition import Partition
 from agents.table.parking import Parked
-from agents.taking.intake import WrongPartition, check_size, is_at_home
+from agents.taking.intake import WrongPartition
 from ground.messages import Record, key_text
 from router_state.errors import RouterStateError
 from schemas.event import MalformedEvent
@@ -38,11 +38,3 @@ class OneByOne(Batch):
 
     def _apply(self, message: Record, partition: Partition, answers: Answers) -> None:
         raise NotImplementedError
-
-    def _is_at_home(self, message: Record, key: str, answers: Answers) -> bool:
-        """Tell whether a record belongs to this partition; if not, it is forwarded."""
-        check_size(message, self._partition.group_bytes)
-        if is_at_home(message, key, partition_of=self._partition.ports.log.partition_of):
-            return True
-        answers.strays.append((message, key))
-        return False

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Literal
@@ -23,6 +23,7 @@ from agents.refusal_kinds import InternalError
 from agents.table.parking import Parked
 from agents.table.recovered import Recovered
 from agents.table.router_records import Requests
+from agents.taking.intake import E, Intake, M, check_size, is_at_home, take_in
 from agents.taking.next_group import NextGroup
 from agents.taking.turns import Turns
 from ground.messages import Message, Record, key_text
@@ -144,6 +145,36 @@ class Partition(Recovered):
         if name is not None and router_id in self.routers:
             event = Unbooked(topic=name, offset=source.offset, outcome=outcome)
             self.news.unbooked(router_id, event)
+
+    def take_in(
+        self,
+        messages: Iterable[M],
+        kind: type[E],
+        *,
+        name: Callable[[M], E | None] = lambda message: None,
+    ) -> Intake[M, E]:
+        """Sort a batch of messages, see `agents.taking.intake.take_in`."""
+        return take_in(
+            messages,
+            kind,
+            partition_of=self.ports.log.partition_of,
+            max_bytes=self.group_bytes,
+            homes=self.routers,
+            name=name,
+        )
+
+    def admit(self, message: Record, key: str, answers: Answers) -> bool:
+        """Return whether a record belongs to this partition; forward one that does not.
+
+        Raises:
+            MalformedEvent: the record is too large to wait.
+            WrongPartition: it was forwarded already.
+        """
+        check_size(message, self.group_bytes)
+        if is_at_home(message, key, partition_of=self.ports.log.partition_of):
+            return True
+        answers.strays.append((message, key))
+        return False
 
     def contain(self, messages: Sequence[Record]) -> None:
         """Record that the state contains these events of one topic, and all earlier ones."""

@@ -15,7 +15,7 @@ from agents.refusal_kinds import FromTheFuture, OrphanCost, OrphanReward, Refusa
 from agents.table.parking import Parked
 from agents.table.router_records import Ref
 from agents.taking.core_events import core_event
-from agents.taking.intake import Intake, take_in
+from agents.taking.intake import Intake
 from ground.messages import Message, Record, key_text
 from router_state.changes import Outcome
 from router_state.config import Vector
@@ -45,13 +45,7 @@ class BookFeedback(Batch, Generic[E]):
     def __init__(self, partition: Partition, messages: list[Record]) -> None:
         super().__init__(messages)
         self._partition = partition
-        self._intake: Intake[Record, E] = take_in(
-            messages,
-            self.kind,
-            partition_of=partition.ports.log.partition_of,
-            max_bytes=partition.group_bytes,
-            homes=partition.routers,
-        )
+        self._intake: Intake[Record, E] = partition.take_in(messages, self.kind)
         self._contexts: dict[Ref, Vector | None] = {}
 
     def preparation(self) -> Coroutine[object, object, None] | None:

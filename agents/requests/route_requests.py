@@ -19,7 +19,6 @@ from agents.requests.book_feedback import apply_waiting
 from agents.requests.request_contexts import Prepared, context_of, needs_encoding, prepare
 from agents.table.parking import Parked
 from agents.taking.core_events import asked
-from agents.taking.intake import take_in
 from ground.messages import Message, Record, trace_of_message
 from ground.traces import Headers
 from router_state.config import Vector
@@ -59,14 +58,7 @@ class RouteRequests(Batch):
 
     def __init__(self, partition: Partition, messages: list[Record]) -> None:
         super().__init__(messages)
-        batch = take_in(
-            messages,
-            Request,
-            partition_of=partition.ports.log.partition_of,
-            max_bytes=partition.group_bytes,
-            homes=partition.routers,
-            name=_named,
-        )
+        batch = partition.take_in(messages, Request, name=_named)
         self._partition, self._looks = partition, LOOKS if batch.unknown else 0
         self._strays, self._refused = batch.strays, batch.refused
         self._requests = [
@@ -270,13 +262,7 @@ def _waiting(router_ids: list[str], partition: Partition, *, after: int) -> list
 
 async def _decide_waiting(partition: Partition, portion: list[Parked]) -> None:
     """Decide a portion of waiting requests; refuse those that can't be read any more."""
-    batch = take_in(
-        portion,
-        Request,
-        partition_of=partition.ports.log.partition_of,
-        max_bytes=partition.group_bytes,
-        homes=partition.routers,
-    )
+    batch = partition.take_in(portion, Request)
     prepared = await prepare(
         [Prepared(t.message, t.event, given(t.event), t.message) for t in batch.taken], partition
     )
