@@ -19,8 +19,8 @@ except ImportError as error:
 from router_state.kernel.attempts.begun_plan import begin_plan
 from router_state.kernel.attempts.later_calls import Failures
 from router_state.kernel.attempts.planned_calls import Planning
+from router_state.kernel.attempts.planned_spend import PlannedSpend
 from router_state.kernel.attempts.plans import Looks, PlannedOptions
-from router_state.kernel.attempts.spend_share import PlannedSpend
 from router_state.kernel.attempts.verdict_table import VerdictTable, Views
 from router_state.kernel.choosing.arm import Arm, log_price
 from router_state.kernel.choosing.candidates import Candidates

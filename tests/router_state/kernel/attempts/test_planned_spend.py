@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_state.kernel import WINDOW, PlannedSpend
-from router_state.kernel.attempts.spend_share import MOST_FACTOR, REMEMBERED
+from router_state.kernel.attempts.planned_spend import MOST_FACTOR, REMEMBERED
 
 EACH = 8
 """Requests from one solution to the next."""
