@@ -155,7 +155,6 @@ def begin() -> Path:
         stdin=subprocess.PIPE,
         # A pipe, as most forks have: as it starts, Python notes whether output can be wound back.
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
         env=inherited(),
         cwd=ROOT,
         start_new_session=True,
