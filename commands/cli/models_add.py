@@ -176,9 +176,19 @@ def add_model(
     \b
       pbstream models add small --input-price 0.1 --output-price 0.4
       pbstream models add large --input-price 1.25 --output-price 10 --prior priors/chat --n-eff 500
+
+    A model can start from what is known of another one, also as its variant.
+
+    \b
+      pbstream models add large-v2 --input-price 1 --output-price 8 --like large
       pbstream models add large-low --input-price 1 --output-price 8 --variant-of large \\
         --params '{"reasoning_effort": "low"}' --like large
+
+    Every other field of a declaration has its name.
+
+    \b
       pbstream models add eyes --input-price 1 --output-price 4 --field offers.vision=true
+      pbstream models add long --input-price 1 --output-price 4 --field cached_input_price_per_m=0.1
     """
     if prior is not None and like is not None:
         raise click.UsageError(

@@ -134,10 +134,15 @@ def request(
 
     \b
       pbstream request "Prove that there are infinitely many primes."
-      pbstream request "Hi" --allowed small --max-price 0.002
+      pbstream request "Hi" --allowed small --allowed medium --max-price 0.002
       pbstream request "And why is that?" --session talk-17
-      pbstream request "Write a test." --follows 4f1c22a90b13 --signal tests_passed=0.4
       echo "[0.3, -0.1, 1.0]" | pbstream request --context - --json
+
+    A verifier can look at the answer. A request that follows another one says what was seen.
+
+    \b
+      pbstream request "Write a test." --router acme.code --verifier tests
+      pbstream request "Write a test." --follows 4f1c22a90b13 --signal tests_passed=0.4
     """
     wordless = not {"vision", "audio"}.isdisjoint(needs)
     if (prompt is None) == (context is None) and not (prompt is None and wordless):
